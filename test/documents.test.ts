@@ -1,5 +1,4 @@
 /** The documents match the program: settings, commands, endpoints, files and log lines. */
-
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,5 +1,4 @@
 /** A Node that is too old gets a message, not a syntax error. */
-
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,5 +1,4 @@
 /** Runs the README's steps to a real appliance, and the manual's quick start, exactly as written. */
-
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';

@@ -1,5 +1,4 @@
 /** `wirewatch restore`: restores a backup into the data folder. */
-
 import { basename } from 'node:path';
 import { dropNames } from '../config/load.ts';
 import { type Restored, restore } from '../copy/restore.ts';

@@ -1,5 +1,4 @@
 /** Which errors concern one file alone, and how an error is logged. */
-
 import { errorCode, reasonOf } from '../refused.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import { isLogError } from '../store/log-errors.ts';

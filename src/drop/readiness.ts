@@ -2,7 +2,6 @@
  * When a dropped file is ready to be read (pure): it did not change for `quiet_ms`, its window has ended, and if it looks
  * cut off, it had `truncated_seconds` to grow. Times that the file carries do not count: copying tools set them.
  */
-
 import { type ExportFileName, type OwnNames, windowReadiness } from '../exports/file-name.ts';
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
 import type { Named } from './waiting-names.ts';

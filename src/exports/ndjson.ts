@@ -1,5 +1,4 @@
 /** NDJSON: one JSON object per line, and optionally a last line with the number of rows. */
-
 import { isObject } from '../is-object.ts';
 import { reasonOf } from '../refused.ts';
 import { badFile, badRow, NEWLINE, type RawEntry, wholeLines } from './lines.ts';

@@ -1,5 +1,4 @@
 /** The certificate and key for TLS, checked before they are used: OpenSSL's messages do not say which file to fix. */
-
 import { createPrivateKey, constants as cryptoConstants, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';

@@ -2,7 +2,6 @@
  * The file `usage`: counts of the running appliance that may be lost, in no log and no backup. A start reads it, and so
  * does whoever shows it. If it cannot be used, the start counts from zero.
  */
-
 import { readFileSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';

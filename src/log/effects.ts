@@ -10,7 +10,6 @@
  * Values are as in the table. The triggers are temporary, so they exist on one connection alone
  * (https://sqlite.org/lang_createtrigger.html): applying a log on another one notes nothing.
  */
-
 import { isObject } from '../is-object.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { LogDamage } from '../store/log-errors.ts';

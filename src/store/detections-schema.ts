@@ -8,7 +8,6 @@
  * the rows of a stream are neighbours, and a page of one stream reads few pages of the file, however many streams there
  * are. `position` is the order of arrival over all streams.
  */
-
 import type { Schema } from './database.ts';
 import { CREATE_LOG_MARK } from './log-mark.ts';
 

@@ -1,5 +1,4 @@
 /** Several processes on one installation: each does its work, or reports what it waits for. */
-
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -22,9 +22,8 @@ test('a generated key is parsed, with any prefix', () => {
 
 test('every character of the alphabet occurs at every random position', () => {
   const secrets = Array.from({ length: 2000 }, () => createKey('ww').key.slice(-52));
-  for (let at = 0; at < 52; at += 1) {
+  for (let at = 0; at < 52; at += 1)
     assert.equal(new Set(secrets.map((secret) => secret[at])).size, 32, `place ${at}`);
-  }
 });
 
 test('a typo in any one character is caught', () => {

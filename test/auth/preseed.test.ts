@@ -52,8 +52,9 @@ describe('a start', () => {
   async function serving<Result>(
     file: string,
     use: (run: RunningProgram, url: string) => Promise<Result>,
+    on = data,
   ): Promise<Result> {
-    running = runProgram(['serve', '--data', data, '--config', file, '--port', '0']);
+    running = runProgram(['serve', '--data', on, '--config', file, '--port', '0']);
     const url = await running.url();
     const result = await use(running, url);
     assert.equal(await running.stop(), 0, running.stderr());
@@ -130,12 +131,7 @@ describe('a start', () => {
   test('a revoked key, or one removed with its account, is not revived if access.db is lost', async () => {
     const other = join(folder, 'other');
     const file = written(`${ACCOUNT}${SUBSCRIPTION}${KEY}`);
-    const start = async () => {
-      running = runProgram(['serve', '--data', other, '--config', file, '--port', '0']);
-      await running.url();
-      await running.stop();
-      return lineOf(running, DIFFERS)?.differences;
-    };
+    const start = () => serving(file, async (run) => lineOf(run, DIFFERS)?.differences, other);
     assert.equal(await start(), undefined);
     const rotate = await runBeside(['key', 'rotate', 'abcdefghij23', '--data', other, '--config', file]);
     assert.equal(rotate.status, 0, rotate.stderr);

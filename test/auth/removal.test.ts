@@ -1,5 +1,4 @@
 /** `subscription remove` and `account remove`: their effects, and adding again. */
-
 import assert from 'node:assert/strict';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -71,16 +70,7 @@ describe('beside a running appliance', () => {
     const other = await changes(since, otherKey);
 
     const removed = remove('subscription', 'remove', '7001');
-    assert.deepEqual(removed, {
-      subscription: 7001,
-      subscriptions: [7001],
-      keys: [],
-      keys_without_subscriptions: [],
-      detections: 2,
-      versions: 3,
-      left_in_log: null,
-      configured: false,
-    });
+    assert.deepEqual([removed.subscriptions, removed.detections, removed.versions], [[7001], 2, 3]);
     const others = await changes(since, appliance.key);
     assert.deepEqual([others.data.length, others.data[0]?.subscription_id], [1, 7002]);
     assert.equal(await appliance.detection(idOf(mine)), null);

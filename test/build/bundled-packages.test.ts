@@ -1,5 +1,4 @@
 /** The bundle: every package is listed with its licence, and the executable loads no code from the environment. */
-
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';

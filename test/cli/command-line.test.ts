@@ -1,5 +1,4 @@
 /** The command line in general: exit codes, messages, help, common options, option values. */
-
 import assert from 'node:assert/strict';
 import { type SpawnSyncReturns, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,4 @@
 /** `wirewatch verify` and `compact`, and the scrub of a running appliance. */
-
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -160,10 +160,7 @@ test('filters combine: all of them must hold', async () => {
 test('schema_version: v1 is the only value, on every detection endpoint', async () => {
   assert.deepEqual(await articles('schema_version=v1&band=off'), [1]);
   assert.match(await refused('schema_version=v2'), /^schema_version: must be v1/);
-  for (const [version, status] of [
-    ['v1', 200],
-    ['v2', 400],
-  ] as const)
+  for (const [version, status] of Object.entries({ v1: 200, v2: 400 }))
     await server.json(`/v1/detections/t.7001.1.1?schema_version=${version}`, key, status);
 });
 

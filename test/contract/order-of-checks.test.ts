@@ -1,6 +1,4 @@
-/**
- * The order in which a request is checked: every possible error, two at a time.
- */
+/** The order in which a request is checked: every possible error, two at a time. */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,13 +36,11 @@ const ELSEWHERE = { headers: { 'x-forwarded-for': '192.0.2.9' } };
 /** Causes these errors, in an order in which none prevents the next. */
 async function prepare(server: TestServer, wrongs: ReadonlySet<Wrong>): Promise<string> {
   const { id, key } = server.makeKey();
-  if (wrongs.has('allowance')) {
+  if (wrongs.has('allowance'))
     assert.equal(await server.statusOf('/v1/detections/t.7001.1.1', key, ELSEWHERE), 200);
-  }
   if (wrongs.has('rate')) {
-    for (let asked = 0; (await server.statusOf('/v1/me', key, ELSEWHERE)) !== 429; asked += 1) {
+    for (let asked = 0; (await server.statusOf('/v1/me', key, ELSEWHERE)) !== 429; asked += 1)
       assert.ok(asked < 3);
-    }
   }
   if (wrongs.has('address')) setKey(server.access, id, { allow_addresses: ['192.0.2.9'] });
   if (wrongs.has('scope')) setKey(server.access, id, { scopes: ['reports:read'] });
@@ -141,8 +137,7 @@ test('the token endpoint: of any two errors, the one checked first is reported',
   assert.equal((await askToken(new Set()))[0], 200);
   const entries = Object.entries(TOKEN_ERRORS) as [TokenWrong, readonly [number, string]][];
   for (const [at, [first, expected]] of entries.entries()) {
-    for (const [second] of entries.slice(at)) {
+    for (const [second] of entries.slice(at))
       assert.deepEqual(await askToken(new Set([first, second])), expected, `${first} ${second}`);
-    }
   }
 });

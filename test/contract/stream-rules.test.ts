@@ -80,9 +80,8 @@ test('at most 20 streams are read; a key with more must select some', async () =
 });
 
 test('as_of is never in the future, even if the clock is set back, and is accepted as since', async () => {
-  for (const exportName of ['newswire', 'imagewire'] as const) {
+  for (const exportName of ['newswire', 'imagewire'] as const)
     server.store.finishWindow(exportName, Date.parse('2026-11-21T11:50:00Z'));
-  }
   const setBackMs = NOW_MS - 5 * MINUTE_MS + 300;
   server.setNow(setBackMs);
   for (const target of [

@@ -56,11 +56,7 @@ test('CSV: numbers and booleans are parsed strictly, and errors name the first l
 });
 
 test('CSV: scores may have an exponent, and minus zero is zero', async () => {
-  for (const [text, score] of [
-    ['5e1', 50],
-    ['2.5E-1', 0.25],
-    ['-0', 0],
-  ] as const) {
+  for (const [text, score] of Object.entries({ '5e1': 50, '2.5E-1': 0.25, '-0': 0 })) {
     const row = newRow({ strength_score: text });
     const [match] = await applied('csv', csv([row]), [row]);
     assert.equal(match?.strength.score, score);

@@ -7,6 +7,7 @@ import { FORMS, type Form } from '../../src/exports/file-name.ts';
 import { DAY_MS, formatMs } from '../../src/time.ts';
 import { contentOf, csv, ndjson, newRow, newRows, packed, type Row } from '../support/export-files.ts';
 import { applied, failed, readContent } from '../support/read-export.ts';
+import { words } from '../support/words.ts';
 
 for (const form of FORMS)
   test(`${form}: the rows of a file of this form are read; it may have none`, async () => {
@@ -138,14 +139,7 @@ test('a correct trailer is not a row', async () => {
 });
 
 test('a trailer that is malformed, has a wrong number of rows, or is not last fails the file', async () => {
-  const malformed = [
-    'true',
-    'true,"rows":"1"',
-    'true,"rows":-1',
-    'true,"rows":1.5',
-    'false,"rows":3',
-    'null',
-  ];
+  const malformed = words('true true,"rows":"1" true,"rows":-1 true,"rows":1.5 false,"rows":3 null');
   const cases: [line: number, expected: RegExp, trailers: string[]][] = [
     [4, /^3, the number of rows in the file$/, [0, 2, 4].map(TRAILER)],
     [6, /^no lines after the end_of_export/, ['{}', TRAILER(3), 'x'].map((end) => `${TRAILER(3)}\n\n${end}`)],

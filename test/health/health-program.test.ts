@@ -1,5 +1,4 @@
 /** Health, alerts and missing windows of the real program. */
-
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

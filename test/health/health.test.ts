@@ -1,5 +1,4 @@
 /** Health by the contract's rules, and its monitor, with a test clock. */
-
 import assert from 'node:assert/strict';
 import { statfs } from 'node:fs/promises';
 import { describe, mock, test } from 'node:test';

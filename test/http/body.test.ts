@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { photoPath } from '../../src/detection/photo-address.ts';
 import { deriveKey } from '../../src/seal.ts';
-import { checkedResponses, exchangeBytes } from '../support/raw-http.ts';
+import { bearer, checkedResponses, exchangeBytes, rawRequest } from '../support/raw-http.ts';
 import { sharedServer, TEST_SECRET } from '../support/server.ts';
 import { testFolder } from '../support/test-folder.ts';
 
@@ -19,9 +19,7 @@ const POST_TOKEN = 'POST /oauth/token';
 const TOKEN_HEAD = `${POST_TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n`;
 const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n';
 
-function get(target: string, headers = ''): string {
-  return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n${headers}\r\n`;
-}
+const get = (target: string, headers = '') => rawRequest(`GET ${target}`, bearer(key) + headers);
 
 /** Sends bytes. @returns the statuses of the answers to the requests in them, each checked against the document */
 async function statusesOf(bytes: string, requests: readonly string[], thenEnd = false): Promise<number[]> {
@@ -61,31 +59,16 @@ test('a malformed body is answered in turn, after the earlier requests', async (
   const bytes = UNTYPED + get('/v1/me') + UNTYPED + TOKEN_HEAD;
   const received = await exchangeBytes(server.port, `${bytes}${CHUNKED}zz\r\n`);
   const answers = checkedResponses(received, [POST_TOKEN, 'GET /v1/me', POST_TOKEN, POST_TOKEN]);
-  assert.deepEqual(
-    answers.map(({ status, body }) => [status, /form|incomplete/.exec(body)?.[0]]),
-    [
-      [400, 'form'],
-      [200, undefined],
-      [400, 'form'],
-      [400, 'incomplete'],
-    ],
-  );
+  const shown = answers.map(({ status, body }) => `${status} ${/form|incomplete/.exec(body)?.[0]}`);
+  assert.deepEqual(shown, ['400 form', '200 undefined', '400 form', '400 incomplete']);
 });
 
 test('bytes after a request that are not a request are answered last, and once', async () => {
-  const received = await exchangeBytes(
-    server.port,
-    `${UNTYPED}${UNTYPED}nonsense\r\n\r\n${'more'.repeat(50_000)}`,
-  );
+  const bytes = `${UNTYPED}${UNTYPED}nonsense\r\n\r\n${'more'.repeat(50_000)}`;
+  const received = await exchangeBytes(server.port, bytes);
   const answers = checkedResponses(received, [POST_TOKEN, POST_TOKEN, 'GET /v1/me']);
-  assert.deepEqual(
-    answers.map(({ status, headers }) => [status, headers.get('content-type')]),
-    [
-      [400, 'application/json'],
-      [400, 'application/json'],
-      [400, 'application/problem+json'],
-    ],
-  );
+  const shown = answers.map(({ status, headers }) => `${status} ${headers.get('content-type')}`);
+  assert.deepEqual(shown, [...Array(2).fill('400 application/json'), '400 application/problem+json']);
 });
 
 test('a request answered before its body fails gets no second response', async () => {
@@ -139,8 +122,7 @@ test('a response that ends the connection reaches a client that is still sending
 });
 
 test('an unknown method is 405 on an existing path, 404 elsewhere', async () => {
-  const send = (request: string) =>
-    exchangeBytes(server.port, `${request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+  const send = (request: string) => exchangeBytes(server.port, rawRequest(request, 'Connection: close\r\n'));
   for (const method of ['FOO', 'get', 'GETX', 'X', 'BREW', 'HEAD_', "M-%!'~"]) {
     for (const [target, allow] of [
       ['/v1/me', 'GET'],

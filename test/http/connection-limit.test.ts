@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
-import type { Limit, RequestMetrics } from '../../src/http/request-metrics.ts';
+import type { Limit } from '../../src/http/request-metrics.ts';
 import { follow } from '../support/raw-http.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -23,11 +23,7 @@ afterEach(async () => {
 
 async function start(options: TestServerOptions): Promise<void> {
   refused = [];
-  const metrics: RequestMetrics = {
-    answered: () => {},
-    refused: (limit) => refused.push(limit),
-    keyRefused: () => {},
-  };
+  const metrics = { answered() {}, keyRefused() {}, refused: (limit: Limit) => refused.push(limit) };
   server = await startTestServer({ ...options, metrics });
 }
 
@@ -65,13 +61,12 @@ async function idleClient(from?: string): Promise<Client> {
 }
 
 /** Opens a connection with a request that waits for its answer. */
-async function busyClient(from?: string): Promise<Client> {
+async function busyClient(from?: string, rest = '\r\n'): Promise<Client> {
   const one = await client(from);
   const { key } = server.makeKey();
   const known = server.waiting.count();
-  one.socket.write(
-    `GET ${CHANGES} HTTP/1.1\r\nHost: x\r\nPrefer: wait=60\r\nAuthorization: Bearer ${key}\r\n\r\n`,
-  );
+  const head = `GET ${CHANGES} HTTP/1.1\r\nHost: x\r\nPrefer: wait=60\r\nAuthorization: Bearer ${key}\r\n`;
+  one.socket.write(head + rest);
   await until('it waits', () => server.waiting.count() > known);
   return one;
 }
@@ -198,11 +193,7 @@ for (const [what, bytes] of Object.entries(LAST))
 
 test('a body that was complete before its request was answered holds its connection', async () => {
   await start({ max_connections: 1 });
-  const { key } = server.makeKey();
-  const socket = (await client()).socket;
-  const head = `GET ${CHANGES} HTTP/1.1\r\nHost: x\r\nPrefer: wait=60\r\nAuthorization: Bearer ${key}\r\n`;
-  socket.write(`${head}Content-Length: 2\r\n\r\nab`);
-  await until('it waits', () => server.waiting.count() > 0);
+  const busy = await busyClient(undefined, 'Content-Length: 2\r\n\r\nab');
   await closed(await client());
-  assert.equal(socket.destroyed, false);
+  assert.equal(busy.isClosed(), false);
 });

@@ -12,23 +12,12 @@ import { textRows } from '../support/store.ts';
 import { inBody, postToken } from '../support/token-client.ts';
 
 test('the encoding is the supported one with the highest weight', () => {
-  for (const [header, encoding] of [
-    [undefined, null],
-    ['', null],
-    ['gzip', 'gzip'],
-    ['GZIP', 'gzip'],
-    ['zstd', 'zstd'],
-    ['gzip, deflate, br, zstd', 'zstd'],
-    ['gzip;q=1, zstd;q=0.5', 'gzip'],
-    ['gzip ; q=0.2 , zstd ; q=0', 'gzip'],
-    ['gzip;q=0', null],
-    ['br, deflate', null],
-    ['*', null],
-    ['identity, gzip;q=0.5', null],
-    ['gzip;q=2', null],
-    ['gzip;level=9', null],
+  for (const [encoding, ...headers] of [
+    ['gzip', 'gzip', 'GZIP', 'gzip;q=1, zstd;q=0.5', 'gzip ; q=0.2 , zstd ; q=0'],
+    ['zstd', 'zstd', 'gzip, deflate, br, zstd'],
+    [null, undefined, '', '*', 'br, deflate', 'identity, gzip;q=0.5', 'gzip;q=0', 'gzip;q=2', 'gzip;level=9'],
   ] as const)
-    assert.equal(encodingFor(header), encoding, header);
+    for (const header of headers) assert.equal(encodingFor(header), encoding, header);
 });
 
 test('a text that was just compressed is not compressed again: anybody may ask for the OpenAPI document', async () => {
@@ -87,10 +76,7 @@ describe('an answer', () => {
 
   test('over 1 KiB is compressed with gzip or zstd, with the compressed length', async () => {
     const plain = (await ask(CHANGES)).body;
-    for (const [encoding, unpack] of [
-      ['gzip', gunzipSync],
-      ['zstd', zstdDecompressSync],
-    ] as const) {
+    for (const [encoding, unpack] of Object.entries({ gzip: gunzipSync, zstd: zstdDecompressSync })) {
       const { headers, body } = await ask(CHANGES, { 'accept-encoding': encoding });
       assert.equal(headers['content-encoding'], encoding);
       assert.equal(headers['content-type'], 'application/json');

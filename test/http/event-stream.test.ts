@@ -6,6 +6,7 @@ import { CONNECTION_TIMES } from '../../src/http/listener.ts';
 import { MINUTE_MS, SECOND_MS } from '../../src/time.ts';
 import type { ChangesPage } from '../support/appliance.ts';
 import { example } from '../support/manual.ts';
+import { bearer, rawRequest } from '../support/raw-http.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
@@ -172,8 +173,8 @@ describe('limits of an event stream', () => {
       server.deliverOne(7001, { article_headline: 'x'.repeat(1_000_000) });
     const client = connect(server.port, '127.0.0.1').pause();
     client.on('error', () => {});
-    const head = ['Host: x', `Authorization: Bearer ${key}`, 'Accept: text/event-stream', '', ''];
-    client.write([`GET ${CHANGES}?${SINCE}&limit=1 HTTP/1.1`, ...head].join('\r\n'));
+    const headers = `${bearer(key)}Accept: text/event-stream\r\n`;
+    client.write(rawRequest(`GET ${CHANGES}?${SINCE}&limit=1`, headers));
     const sent = () => server.lines.filter(({ msg }) => msg === 'request').length;
     await until('the first page is sent', () => sent() > 0);
     await until('it is disconnected', () => server.running.connections() === 0);

@@ -42,9 +42,7 @@ async function assertThrottled(
 
 test('a request is accepted while rows are left, and then served completely', async () => {
   const key = await start({ daily_rows: 4 });
-  for (const path of [CHANGES, PERIOD]) {
-    assert.equal((await server.json(path, key)).data.length, 3, path);
-  }
+  for (const path of [CHANGES, PERIOD]) assert.equal((await server.json(path, key)).data.length, 3, path);
   assert.equal(usedRows(), 6);
   for (const path of READS) await assertThrottled(path, key, 'account');
   server.setNow(Date.parse('2026-11-22T00:00:00Z') - 1);
@@ -98,12 +96,8 @@ test('every request that proves a key counts as its use, and no other', async ()
   };
   assert.deepEqual(await used(200, ONE), [id]);
   assert.deepEqual(uses(), [{ key_id: id, last_used_at: NOW_MS, position: null }]);
-  for (const [status, path] of [
-    [429, ONE],
-    [200, '/v1/me'],
-    [400, '/v1/me?x=1'],
-    [200, '/v1/schema/detection'],
-  ] as const)
+  const statuses = { [ONE]: 429, '/v1/me': 200, '/v1/me?x=1': 400, '/v1/schema/detection': 200 };
+  for (const [path, status] of Object.entries(statuses))
     assert.deepEqual(await used(status, path), [id], path);
   const form = { grant_type: 'client_credentials', client_id: id, client_secret: key };
   const grant = { method: 'POST', body: new URLSearchParams(form) };
@@ -173,9 +167,8 @@ test("a token claims its key's id, which the network that got it has proven", as
   assert.equal(await statusOf(ONE, forged), 401);
   assert.equal(await statusOf(ONE, access_token), 429);
   server.setNow(NOW_MS + 60_000);
-  for (const credential of [access_token, key, access_token]) {
+  for (const credential of [access_token, key, access_token])
     assert.equal(await statusOf(ONE, credential), 200);
-  }
 });
 
 test('refusals are counted by key only for keys that exist', async () => {

@@ -105,12 +105,8 @@ test('each root cause of a fault has one line a minute, then a count', () => {
   const disk = fault('disk');
   for (const error of [fault('a', disk), fault('b', fault('c', disk)), fault('a'), 'thrown', 'thrown'])
     faults.note('fault', error, 'id');
-  const written = lines.map(({ msg, err }) => [msg, err instanceof Error ? err.message : err]);
-  assert.deepEqual(written, [
-    ['fault', 'a'],
-    ['fault', 'a'],
-    ['fault', 'thrown'],
-  ]);
+  const written = lines.map(({ msg, err }) => `${msg}: ${err instanceof Error ? err.message : err}`);
+  assert.deepEqual(written, ['fault: a', 'fault: a', 'fault: thrown']);
   mock.timers.tick(60_000);
   const repeated = lines.slice(3).map(({ msg, cause, counts }) => [msg, `${cause}`.split(' ')[0], counts]);
   assert.deepEqual(repeated, [

@@ -4,12 +4,9 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { addAccount, setAccount } from '../../src/auth/accounts.ts';
 import { setKey } from '../../src/auth/keys.ts';
 import { addSubscription, setSubscription } from '../../src/auth/subscriptions.ts';
-import type { ExportName } from '../../src/detection/content-type.ts';
-import type { WindowStatus } from '../../src/windows/window-states.ts';
+import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
 import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 
-const DAY_MS = 24 * 3600_000;
-const WINDOW_MS = 600_000;
 const ONE = '/v1/detections/t.7001.1.1';
 
 let server: TestServer;
@@ -32,15 +29,9 @@ async function restart(options: TestServerOptions): Promise<void> {
 const me = (credential = key) => server.json('/v1/me', credential);
 const statusOf = (path: string) => server.statusOf(path, key);
 
-function addWindow(exportName: ExportName, startMs: number, status: WindowStatus): void {
-  server.store.writer
-    .prepare('INSERT INTO export_window (export, window_start, status, since) VALUES (?, ?, ?, ?)')
-    .run(exportName, startMs, status, startMs);
-}
-
 test('has every member, in order', async () => {
   server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
-  addWindow('newswire', NOW_MS - 2 * DAY_MS, 'missing');
+  server.store.setWindow('missing', NOW_MS - 2 * DAY_MS, 0);
   const subscription = (number: number, text: string | null) => ({
     ...{ id: number, name: null, content_types: ['text', 'image'], time_zone: 'UTC' },
     ...{ data_starts: { text, image: null }, customer_lists: false, classification_since: null },
@@ -125,13 +116,13 @@ test('a subscription without types that the key reads stays, with an empty list'
 test('gaps are per export, newest first, of the last 90 days, without finished windows', async () => {
   const at = (windows: number) => NOW_MS - windows * WINDOW_MS;
   const oldest = (90 * DAY_MS) / WINDOW_MS;
-  addWindow('newswire', at(300), 'missing');
-  addWindow('newswire', at(200), 'failed');
-  addWindow('newswire', at(6000), 'abandoned');
-  addWindow('newswire', at(100), 'done');
-  addWindow('newswire', at(oldest), 'abandoned');
-  addWindow('newswire', at(oldest + 1), 'abandoned');
-  addWindow('imagewire', at(50), 'failed');
+  server.store.setWindow('missing', at(300), 0);
+  server.store.setWindow('failed', at(200), 0);
+  server.store.setWindow('abandoned', at(6000), 0);
+  server.store.setWindow('done', at(100), 0);
+  server.store.setWindow('abandoned', at(oldest), 0);
+  server.store.setWindow('abandoned', at(oldest + 1), 0);
+  server.store.setWindow('failed', at(50), 0, 'imagewire');
   assert.deepEqual((await me()).data_gaps, {
     text: [
       { window_start: '2026-11-20T02:40:00Z', status: 'failed' },
@@ -146,12 +137,10 @@ test('gaps are per export, newest first, of the last 90 days, without finished w
 test('at most the newest 200 gaps of a type are listed, whatever their status', async () => {
   const statuses = ['missing', 'abandoned', 'failed'] as const;
   server.store.writer.transaction(() => {
-    for (let count = 1; count <= 450; count += 1) {
-      addWindow('newswire', NOW_MS - count * WINDOW_MS, statuses[count % 3] ?? 'missing');
-    }
-    for (let count = 1; count <= 201; count += 1) {
-      addWindow('imagewire', NOW_MS - count * WINDOW_MS, 'missing');
-    }
+    for (let count = 1; count <= 450; count += 1)
+      server.store.setWindow(statuses[count % 3] ?? 'missing', NOW_MS - count * WINDOW_MS, 0);
+    for (let count = 1; count <= 201; count += 1)
+      server.store.setWindow('missing', NOW_MS - count * WINDOW_MS, 0, 'imagewire');
   })();
   const { text, image } = (await me()).data_gaps;
   const expected = Array.from({ length: 200 }, (_, index) => NOW_MS - (index + 1) * WINDOW_MS);
@@ -165,7 +154,7 @@ test('at most the newest 200 gaps of a type are listed, whatever their status', 
 
 test('an export that is switched off has no types, starts or gaps', async () => {
   await restart({ disabled: ['image'] });
-  addWindow('imagewire', NOW_MS - 2 * DAY_MS, 'missing');
+  server.store.setWindow('missing', NOW_MS - 2 * DAY_MS, 0, 'imagewire');
   server.store.deliver([{ content_type: 'image', version: 1, row: {} }], NOW_MS);
   const { subscriptions, data_gaps } = await me();
   assert.deepEqual(

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { createPageTurns } from '../../src/http/page-turns.ts';
+import { bearer, rawRequest } from '../support/raw-http.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 import { textRows } from '../support/store.ts';
 import { until } from '../support/until.ts';
@@ -67,8 +68,7 @@ describe('a hundred pages at once', () => {
     await server.close();
   });
 
-  const page = (key: string) =>
-    `GET /v1/detections?from=2026-11-20&to=2026-11-21&limit=1000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`;
+  const PAGE = 'GET /v1/detections?from=2026-11-20&to=2026-11-21&limit=1000';
 
   function send(text: string): void {
     const socket = connect(server.port, '127.0.0.1').on('data', () => {});
@@ -79,8 +79,8 @@ describe('a hundred pages at once', () => {
   const answers = () => server.lines.filter(({ msg }) => msg === 'request').map(({ path }) => path);
 
   test('delay neither the connection nor the answer of a health check', async () => {
-    const { key } = server.makeKey();
-    for (let sent = 0; sent < 100; sent += 1) send(page(key));
+    const page = rawRequest(PAGE, bearer(server.makeKey().key));
+    for (let sent = 0; sent < 100; sent += 1) send(page);
     send('GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n');
     await until('all are answered', () => answers().length === 101);
     const before = answers().indexOf('/v1/health');

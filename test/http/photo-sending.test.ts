@@ -13,6 +13,7 @@ import { inOpeningTurn } from '../../src/http/thread-turns.ts';
 import { deriveKey } from '../../src/seal.ts';
 import { openFilesBelow } from '../support/open-files.ts';
 import { patchedAll } from '../support/patched-fs.ts';
+import { rawRequest } from '../support/raw-http.ts';
 import { sharedServer, TEST_SECRET } from '../support/server.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
@@ -43,17 +44,13 @@ function putLarge(name: string): { file: string; content: Buffer } {
 /** Photos that this process, and therefore the server, has open; empty if the system does not report open files. */
 const openPhotos = () => openFilesBelow(folder);
 
-function requestText(path: string, headers = ''): string {
-  return `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
-}
-
 /** Requests a photo, and stops reading after the first bytes. */
 async function beginReading(path: string) {
   const chunks: Buffer[] = [];
   const socket = connect(server.port, '127.0.0.1').on('error', () => {});
   const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()));
   socket.on('data', (chunk) => chunks.push(chunk)).once('data', () => socket.pause());
-  socket.write(requestText(path, 'Connection: close\r\n'));
+  socket.write(rawRequest(`GET ${path}`, 'Connection: close\r\n'));
   await once(socket, 'data');
   return { socket, chunks, closed };
 }
@@ -96,7 +93,7 @@ test('when the client disconnects, the file is closed without an error', async (
   const socks = Array.from({ length: 30 }, (_, index) => {
     const one = connect(server.port, '127.0.0.1');
     one.on('error', () => {});
-    one.write(requestText(photoPath(KEY, 4)), () => setTimeout(() => one.destroy(), index % 4));
+    one.write(rawRequest(`GET ${photoPath(KEY, 4)}`), () => setTimeout(() => one.destroy(), index % 4));
     return new Promise((resolve) => one.on('close', resolve));
   });
   await Promise.all(socks);

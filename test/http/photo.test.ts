@@ -173,17 +173,11 @@ test('a range that is malformed, multiple, of another unit or outside the photo 
 test('If-Range prevents mixing parts of two photos', async () => {
   const etag = (await server.get(photoPath(KEY, 5))).headers.get('etag') ?? assert.fail('no ETag');
   assert.match(etag, /^"[0-9a-f]+-[0-9a-f]+"$/);
-  for (const [condition, status] of [
-    [etag, 206],
-    ['"another"', 200],
-    [`W/${etag}`, 200],
-    [new Date().toUTCString(), 200],
-    ['', 200],
-  ] as const) {
+  for (const condition of [etag, '"another"', `W/${etag}`, new Date().toUTCString(), '']) {
     const headers = { range: 'bytes=0-3', 'if-range': condition };
     const response = await server.get(photoPath(KEY, 5), undefined, { headers });
-    assert.equal(response.status, status, condition);
-    assert.equal((await bytesOf(response)).length, status === 206 ? 4 : PHOTO.length);
+    const found = [response.status, (await bytesOf(response)).length];
+    assert.deepEqual(found, condition === etag ? [206, 4] : [200, PHOTO.length], condition);
   }
 });
 

@@ -86,13 +86,8 @@ test("malformed requests log the peer's address, and what could be read", async 
   await exchangeBytes(server.port, 'nonsense\r\n\r\n');
   const malformed = () => server.lines.filter(({ address }) => address === '127.0.0.1');
   await until('their lines', () => malformed().length > 1);
-  assert.deepEqual(
-    malformed().map(({ address, method, path, status, code }) => [address, method, path, status, code]),
-    [
-      ['127.0.0.1', 'GET', '/large', 431, 'invalid_request'],
-      ['127.0.0.1', '', '/', 400, 'invalid_request'],
-    ],
-  );
+  const shown = malformed().map(({ method, path, status, code }) => [method, path, status, code].join(' '));
+  assert.deepEqual(shown, ['GET /large 431 invalid_request', ' / 400 invalid_request']);
 });
 
 test('every request is logged once, without key and query', async () => {
@@ -103,19 +98,16 @@ test('every request is logged once, without key and query', async () => {
   const first = await own.get(CHANGES, key);
   const missing = await own.get(`/x/${'y.'.repeat(2500)}?${key}`);
   const lines = own.lines.filter(({ msg }) => msg === 'request');
-  const shown = lines.map(({ request_id, key_id, method, path, status, rows }) => [
-    request_id,
-    key_id,
-    method,
-    String(path).slice(0, 30),
-    status,
-    rows,
-  ]);
-  assert.deepEqual(shown, [
-    [good.headers.get('x-request-id'), id, 'GET', '/v1/detections/changes', 200, 0],
-    [first.headers.get('x-request-id'), id, 'GET', '/v1/detections/changes', 200, 1],
-    [missing.headers.get('x-request-id'), undefined, 'GET', `/x/${'y.'.repeat(13)}y`, 404, undefined],
-  ]);
+  const shown = lines.map(({ method, path, status, key_id, rows }) =>
+    [method, String(path).slice(0, 30), status, key_id, rows].join(' '),
+  );
+  const page = `GET /v1/detections/changes 200 ${id}`;
+  assert.deepEqual(shown, [`${page} 0`, `${page} 1`, `GET /x/${'y.'.repeat(13)}y 404  `]);
+  const ids = [good, first, missing].map(({ headers }) => headers.get('x-request-id'));
+  assert.deepEqual(
+    lines.map(({ request_id }) => request_id),
+    ids,
+  );
   for (const { duration_ms, level } of lines) assert.ok(typeof duration_ms === 'number' && level === 30);
   const text = JSON.stringify(own.lines);
   assert.doesNotMatch(text, new RegExp(key.slice(-20)));

@@ -7,28 +7,14 @@ import { setKey } from '../../src/auth/keys.ts';
 import type { Scope } from '../../src/auth/scopes.ts';
 import { example } from '../support/manual.ts';
 import { NOW_MS, sharedServer } from '../support/server.ts';
-import {
-  basic,
-  FORM,
-  GRANT,
-  granted,
-  inBody,
-  makeClient,
-  type TokenClient,
-  tokenCalls,
-} from '../support/token-client.ts';
+import { basic, FORM, GRANT, granted, inBody, makeClient, tokenCalls } from '../support/token-client.ts';
 
 const ALL: readonly Scope[] = ['detections:read', 'reports:read', 'exports:create'];
 const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
 
-let client: TokenClient;
-
 const server = await sharedServer();
-beforeEach(() => {
-  server.setNow(NOW_MS);
-  client = makeClient(server);
-});
-
+const client = makeClient(server);
+beforeEach(() => server.setNow(NOW_MS));
 const { post, refusal } = tokenCalls(server);
 
 describe('the response', () => {
@@ -59,9 +45,8 @@ describe('the response', () => {
   });
 
   test('the media type may have parameters and capitals; unknown parameters are ignored', async () => {
-    for (const type of [`${FORM}; charset=UTF-8`, FORM.toUpperCase(), `${FORM} ;charset=utf-8`]) {
+    for (const type of [`${FORM}; charset=UTF-8`, FORM.toUpperCase(), `${FORM} ;charset=utf-8`])
       await granted(await post(inBody(client, { audience: 'x', resource: '' }), { 'content-type': type }));
-    }
     const pieces = `&&grant_type=client_credentials&client%5Fid=${client.id}&client_secret=${client.secret}&`;
     await granted(await post(pieces));
   });

@@ -24,9 +24,8 @@ test('per address, an IPv6 /64 as one; every request counts, and 429 comes first
   server.setNow(NOW_MS + 60_000);
   await refusal(400, 'unsupported_grant_type', '', here);
 
-  for (const last of ['1', '2', '3']) {
+  for (const last of ['1', '2', '3'])
     await refusal(400, 'unsupported_grant_type', '', from(`2001:db8:1:2::${last}`));
-  }
   await problem(server, await post('', from('2001:db8:1:2:ffff::4')), 429, 'rate_limited');
   await refusal(400, 'unsupported_grant_type', '', from('2001:db8:1:3::1'));
 });
@@ -35,10 +34,7 @@ test('per client id, from any address; after the grant type, before the credenti
   server.setNow(NOW_MS + 200_000);
   const known = makeClient(server);
   let last = 0;
-  const elsewhere = () => {
-    last += 1;
-    return from(`198.51.100.${last}`);
-  };
+  const elsewhere = () => from(`198.51.100.${++last}`);
   await granted(await post(inBody(known), elsewhere()));
   await refusal(401, 'invalid_client', inBody({ id: known.id, secret: 'x' }), elsewhere());
   // Requests that are refused earlier do not count.

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { beforeEach, test } from 'node:test';
+import { test } from 'node:test';
 import { resumeAccount, suspendAccount } from '../../src/auth/accounts.ts';
 import { createKey } from '../../src/auth/key-form.ts';
 import { revokeKey } from '../../src/auth/keys.ts';
@@ -18,23 +18,18 @@ import {
   postToken,
   problem,
   refused,
-  type TokenClient,
   tokenCalls,
 } from '../support/token-client.ts';
 
-let client: TokenClient;
-
 const server = await sharedServer();
-beforeEach(() => {
-  server.setNow(NOW_MS);
-  client = makeClient(server);
-});
-
+const client = makeClient(server);
+/** What is granted, unless something is added. */
+const FORM_TEXT = `${new URLSearchParams(inBody(client))}`;
+const WITH_BASIC = basic(`${client.id}:${client.secret}`);
 const { post, refusal } = tokenCalls(server);
 
 test('413 for more than 4096 bytes, not for 4096', async () => {
-  const body = new URLSearchParams(inBody(client)).toString();
-  const padded = (length: number) => `${body}&x=`.padEnd(length, 'x');
+  const padded = (length: number) => `${FORM_TEXT}&x=`.padEnd(length, 'x');
   await granted(await post(padded(4096)));
   const title = await problem(server, await post(padded(4097)), 413, 'content_too_large');
   assert.equal(title, 'Content too large');
@@ -57,39 +52,28 @@ test('413 for a chunked body that grows beyond, before it ends', async () => {
 });
 
 test('400 invalid_request: the body is not a form', async () => {
-  const form = new URLSearchParams(inBody(client)).toString();
   const types = ['application/json', 'text/plain;charset=UTF-8', 'multipart/form-data', `${FORM}x`];
-  for (const type of [...types, `x, ${FORM}`, `${FORM}, text/plain`]) {
-    await refusal(400, 'invalid_request', form, { 'content-type': type });
-  }
+  for (const type of [...types, `x, ${FORM}`, `${FORM}, text/plain`])
+    await refusal(400, 'invalid_request', FORM_TEXT, { 'content-type': type });
   const untyped = await fetch(`${server.url}/oauth/token`, { method: 'POST' });
   await refused(untyped, 400, 'invalid_request');
-  for (const bad of [`${form}&x=%`, `${form}&x=%zz`, `${form}&%ff=1`, `${form}&x=%c3%28`]) {
+  for (const bad of [`${FORM_TEXT}&x=%`, `${FORM_TEXT}&x=%zz`, `${FORM_TEXT}&%ff=1`, `${FORM_TEXT}&x=%c3%28`])
     await refusal(400, 'invalid_request', bad);
-  }
-  const latin1 = new Uint8Array(Buffer.from(`${form}&x=\xfc`, 'latin1'));
-  await refusal(400, 'invalid_request', latin1);
+  await refusal(400, 'invalid_request', new Uint8Array(Buffer.from(`${FORM_TEXT}&x=\xfc`, 'latin1')));
 });
 
 test('400 invalid_request: a parameter twice, also an unknown, an empty and an encoded one', async () => {
-  const form = new URLSearchParams(inBody(client)).toString();
-  assert.match(await refusal(400, 'invalid_request', `${form}&scope=&scope=`), /^scope /);
-  assert.match(await refusal(400, 'invalid_request', `${form}&client%5fid=a`), /^client_id /);
-  assert.match(
-    await refusal(400, 'invalid_request', `${form}&grant_type=client_credentials`),
-    /^grant_type /,
-  );
-  for (const twice of ['x=1&x=1', 'x&x', '__proto__=1&__proto__=2']) {
-    const description = await refusal(400, 'invalid_request', `${form}&${twice}`);
-    assert.match(description, /^A parameter /);
-  }
+  assert.match(await refusal(400, 'invalid_request', `${FORM_TEXT}&scope=&scope=`), /^scope /);
+  assert.match(await refusal(400, 'invalid_request', `${FORM_TEXT}&client%5fid=a`), /^client_id /);
+  assert.match(await refusal(400, 'invalid_request', `${FORM_TEXT}&grant_type=x`), /^grant_type /);
+  for (const twice of ['x=1&x=1', 'x&x', '__proto__=1&__proto__=2'])
+    assert.match(await refusal(400, 'invalid_request', `${FORM_TEXT}&${twice}`), /^A parameter /);
 });
 
 test('400 invalid_request: credentials both in the body and with Basic', async () => {
-  const headers = basic(`${client.id}:${client.secret}`);
-  await refusal(400, 'invalid_request', inBody(client), headers);
-  await refusal(400, 'invalid_request', { ...GRANT, client_id: client.id }, headers);
-  await refusal(400, 'invalid_request', { ...GRANT, client_secret: client.secret }, headers);
+  await refusal(400, 'invalid_request', inBody(client), WITH_BASIC);
+  await refusal(400, 'invalid_request', { ...GRANT, client_id: client.id }, WITH_BASIC);
+  await refusal(400, 'invalid_request', { ...GRANT, client_secret: client.secret }, WITH_BASIC);
 });
 
 test('400 invalid_request: malformed Basic', async () => {
@@ -107,15 +91,12 @@ test('400 invalid_request: malformed Basic', async () => {
     `Basic ${good}, Basic ${good}`,
     `Bearer x, Basic ${good}`,
   ];
-  for (const authorization of malformed) {
-    await refusal(400, 'invalid_request', GRANT, { authorization });
-  }
+  for (const authorization of malformed) await refusal(400, 'invalid_request', GRANT, { authorization });
 });
 
 test('400 unsupported_grant_type: missing, empty or another, before the credentials', async () => {
-  for (const body of ['', 'grant_type=', 'grant_type=password', 'grant_type=Client_Credentials']) {
+  for (const body of ['', 'grant_type=', 'grant_type=password', 'grant_type=Client_Credentials'])
     await refusal(400, 'unsupported_grant_type', body);
-  }
   // After a malformed request.
   await refusal(400, 'invalid_request', 'x=1&x=1');
   await refusal(400, 'invalid_request', '', { authorization: 'Basic !' });
@@ -154,8 +135,7 @@ test('401 invalid_client: missing or wrong credentials, with one text for all wr
 });
 
 test('401 invalid_client: credentials in the query are ignored', async () => {
-  const query = new URLSearchParams(inBody(client)).toString();
-  const response = await fetch(`${server.url}/oauth/token?${query}`, {
+  const response = await fetch(`${server.url}/oauth/token?${FORM_TEXT}`, {
     method: 'POST',
     headers: { 'content-type': FORM },
     body: 'grant_type=client_credentials',
@@ -166,8 +146,7 @@ test('401 invalid_client: credentials in the query are ignored', async () => {
 test('401 invalid_client: a suspended account, an address that is not allowed', async () => {
   const elsewhere = makeClient(server, { allow_addresses: ['10.0.0.0/8'] });
   assert.match(await refusal(401, 'invalid_client', inBody(elsewhere)), /127\.0\.0\.1/);
-  const good = basic(`${elsewhere.id}:${elsewhere.secret}`);
-  await refusal(401, 'invalid_client', GRANT, good);
+  await refusal(401, 'invalid_client', GRANT, basic(`${elsewhere.id}:${elsewhere.secret}`));
   suspendAccount(server.access, 'agency', NOW_MS);
   const suspended = await post(inBody(client));
   resumeAccount(server.access, 'agency');
@@ -175,19 +154,10 @@ test('401 invalid_client: a suspended account, an address that is not allowed', 
 });
 
 test('400 invalid_scope: a scope that the key lacks, after the credentials', async () => {
-  const scopes = [
-    'reports:read',
-    'detections:read reports:read',
-    'admin',
-    ' ',
-    'detections:read ',
-    'DETECTIONS:READ',
-  ];
-  for (const scope of scopes) {
+  const lacking = ['reports:read', 'detections:read reports:read', 'admin'];
+  for (const scope of [...lacking, ' ', 'detections:read ', 'DETECTIONS:READ'])
     await refusal(400, 'invalid_scope', inBody(client, { scope }));
-  }
-  const headers = basic(`${client.id}:${client.secret}`);
-  await refusal(400, 'invalid_scope', { ...GRANT, scope: 'admin' }, headers);
+  await refusal(400, 'invalid_scope', { ...GRANT, scope: 'admin' }, WITH_BASIC);
 });
 
 test('unreadable keys are 503, a fault is 500, both as problem documents', async () => {

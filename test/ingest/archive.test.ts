@@ -1,7 +1,6 @@
 /**
  * The archive: no file is overwritten, none that a backup needs is deleted, and unreadable files do not stop ingest.
  */
-
 import assert from 'node:assert/strict';
 import {
   existsSync,

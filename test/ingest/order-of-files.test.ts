@@ -2,7 +2,6 @@
  * Files in any order and with any repetitions give the same detections. Whatever the clock does, streams and versions
  * have no gaps, and positions only increase.
  */
-
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';

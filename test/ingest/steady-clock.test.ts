@@ -1,5 +1,4 @@
 /** A wrong clock: no irreversible actions, and correct answers to clients. */
-
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

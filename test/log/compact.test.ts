@@ -1,5 +1,4 @@
 /** Rewriting the log: it gives the same database, column by column, whatever interrupts it. */
-
 import assert from 'node:assert/strict';
 import {
   cpSync,

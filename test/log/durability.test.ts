@@ -2,7 +2,6 @@
  * Data that must survive a power cut: content is synced before it gets its name, the name before anything relies on it,
  * and a log entry before the database commits it. A kill cannot reveal a missing sync; the order of calls does.
  */
-
 import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';

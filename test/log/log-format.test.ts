@@ -4,7 +4,6 @@
  * `test/log-format-1` was recorded with version 0.1.0: windows of both exports, a failed one that was reset,
  * corrections, a rescoring, a backfill, a replay under a licence, a removed subscription and account, a revoked key.
  */
-
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs';

@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { streamName } from '../../src/detection/content-type.ts';
-import { filterColumns, renderMatch } from '../../src/detection/match.ts';
 import { DetectionRows } from '../../src/log/detection-rows.ts';
 import { readOneDetection } from '../../src/query/detection-text.ts';
 import { newestRows, versionRows } from '../../src/query/latest-rows.ts';
-import { readPeriodPage } from '../../src/query/period-page.ts';
+import { type PeriodQuery, readPeriodPage } from '../../src/query/period-page.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import { EVERY_STREAM } from '../../src/query/streams.ts';
 import { isDamage } from '../../src/store/database-errors.ts';
 import { NO_FILTERS } from '../support/filters.ts';
-import { createTestStore, type TestStore, testId, testMatch, textRows } from '../support/store.ts';
+import { createTestStore, type TestStore, testId, testMatch, testState, textRows } from '../support/store.ts';
+import { periodQuery } from '../support/streams.ts';
 
 const STREAM = streamName(7001, 'text');
 const BASE_URL = Buffer.from('https://api.example');
@@ -19,21 +19,8 @@ const ROWS = textRows(3);
 const IDS = ROWS.map((row) => testId(testMatch(row)));
 const [FIRST = '', SECOND = ''] = IDS;
 
-function period(store: TestStore, more: Partial<Parameters<typeof readPeriodPage>[1]> = {}): string {
-  const { data } = readPeriodPage(store.reader, {
-    streams: [STREAM],
-    content_types: ['text'],
-    filters: NO_FILTERS,
-    period: { from: 0, to: 2 ** 40 },
-    sort: 'descending',
-    after: null,
-    limit: 100,
-    projection: null,
-    baseUrl: BASE_URL,
-    ...more,
-  });
-  return data.toString();
-}
+const period = ({ reader }: TestStore, more: Partial<PeriodQuery> = {}) =>
+  `${readPeriodPage(reader, periodQuery({ streams: [STREAM], ...more })).data}`;
 
 const one = (store: TestStore, projection: Parameters<typeof readOneDetection>[1]['projection'] = null) =>
   readOneDetection(store.reader, { id: SECOND, streams: [STREAM], projection, baseUrl: BASE_URL });
@@ -65,16 +52,9 @@ function storeWithRows(): TestStore {
 
 /** Scores the second detection again, without a new version. */
 function rescore({ writer }: TestStore): void {
-  const row = ROWS[1];
-  assert.ok(row !== undefined);
+  const [, row = assert.fail()] = ROWS;
   const match = { ...testMatch(row), last_scored_at: '2026-11-21T09:09:09Z' };
-  const known = new DetectionRows(writer).find(SECOND);
-  assert.ok(known !== undefined);
-  const state = { id: SECOND, rendered: renderMatch(match), exported_at_given: null, url_withheld: null };
-  new DetectionRows(writer).rescore(
-    { ...state, first_detected_at: 1, filters: filterColumns(match) },
-    known.version,
-  );
+  assert.ok(new DetectionRows(writer).rescore(testState(match), row.version));
 }
 
 for (const [what, read] of Object.entries({ ...READS, ...READS_OF_VERSIONS }))

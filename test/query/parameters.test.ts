@@ -108,9 +108,8 @@ const SINCE: readonly [text: string, expected: string][] = [
 ];
 
 test('since is an instant with Z or an offset; a raw + in the offset is parsed as +', () => {
-  for (const [text, expected] of SINCE) {
+  for (const [text, expected] of SINCE)
     assert.deepEqual(parse(`since=${text}`).start, { kind: 'since', since_ms: Date.parse(expected) }, text);
-  }
 });
 
 test('lists may be repeated, comma-separated and mixed; duplicates count once', () => {

@@ -21,6 +21,9 @@ function resolve(from: string, to: string, zone = 'UTC', nowMs = NOW_MS) {
   return resolvePeriod(parsePeriodParameters(ends), zoneId(zone), nowMs);
 }
 
+const refusedPeriod = (message: RegExp, ...asked: Parameters<typeof resolve>) =>
+  refused(() => resolve(...asked), message);
+
 /** The period as the response shows it. */
 function shown(from: string, to: string, zone?: string, nowMs = NOW_MS): string {
   const period = wholeSeconds(resolve(from, to, zone, nowMs), nowMs);
@@ -53,8 +56,8 @@ test('instants have Z or an offset and up to nine fractional digits; a raw + in 
 test('a bound is strictly a date or an instant', () => {
   const others = words('2026-02-30 2026-02-30T00:00:00Z 2026-11-20T08:00:00 1763625600 yesterday 2026-1-1');
   for (const text of ['2026-11-20T08 00:00+01:00', ...others]) {
-    refused(() => resolve(text, '2026-11-20'), /^from: must be a date/);
-    refused(() => resolve('2026-11-19', text), /^to: must be a date/);
+    refusedPeriod(/^from: must be a date/, text, '2026-11-20');
+    refusedPeriod(/^to: must be a date/, '2026-11-19', text);
   }
   refused(() => parsePeriodParameters('to=2026-11-20'), /^from: required/);
   refused(() => parsePeriodParameters('from=2026-11-20'), /^to: required/);
@@ -77,20 +80,16 @@ test('whole seconds cover the same detections as the requested milliseconds', ()
 });
 
 test('a future to becomes now, before other checks', () => {
-  for (const to of ['2026-11-21', '2027-12-31', '2026-11-21T12:00:00.501Z', '9999-12-31']) {
+  for (const to of ['2026-11-21', '2027-12-31', '2026-11-21T12:00:00.501Z', '9999-12-31'])
     assert.equal(shown('2026-11-21', to), '2026-11-21T00:00:00.000Z 2026-11-21T12:00:00.000Z', to);
-  }
   // The requested period is too long, but not after it is cut at the current time.
   assert.equal(shown('2026-10-22', '9999-12-31').slice(25), '2026-11-21T12:00:00.000Z');
-  refused(() => resolve('2026-10-21', '9999-12-31'), /31 calendar days/);
+  refusedPeriod(/31 calendar days/, '2026-10-21', '9999-12-31');
   // In Tokyo it is already the next day.
-  refused(
-    () => resolve('2026-10-22', '9999-12-31', 'Asia/Tokyo', Date.parse('2026-11-21T15:00:00.001Z')),
-    /31/,
-  );
+  refusedPeriod(/31/, '2026-10-22', '9999-12-31', 'Asia/Tokyo', Date.parse('2026-11-21T15:00:00.001Z'));
   shown('2026-10-22', '9999-12-31', 'Asia/Tokyo', Date.parse('2026-11-21T15:00:00Z'));
-  refused(() => resolve('2026-11-22', '2026-11-23'), /^to: must be later than from.*counts as now/);
-  refused(() => resolve('2026-11-21T12:00:00.500Z', '2026-11-23'), /^to: must be later than from/);
+  refusedPeriod(/^to: must be later than from.*counts as now/, '2026-11-22', '2026-11-23');
+  refusedPeriod(/^to: must be later than from/, '2026-11-21T12:00:00.500Z', '2026-11-23');
   assert.equal(
     shown('2026-11-21T12:00:00.499Z', '2026-11-23'),
     '2026-11-21T12:00:01.000Z 2026-11-21T12:00:01.000Z',
@@ -98,47 +97,42 @@ test('a future to becomes now, before other checks', () => {
 });
 
 test('to must be later than from', () => {
-  refused(() => resolve('2026-11-20', '2026-11-19'), /^to: must be later than from$/);
-  refused(() => resolve('2026-11-20T08:00:00Z', '2026-11-20T08:00:00Z'), /^to: must be later than from$/);
-  refused(() => resolve('2026-11-20T08:00:00Z', '2026-11-20T09:00:00+01:00'), /^to: must be later/);
-  refused(() => resolve('2026-11-20', '2026-11-20T00:00:00Z'), /^to: must be later/);
+  refusedPeriod(/^to: must be later than from$/, '2026-11-20', '2026-11-19');
+  refusedPeriod(/^to: must be later than from$/, '2026-11-20T08:00:00Z', '2026-11-20T08:00:00Z');
+  refusedPeriod(/^to: must be later/, '2026-11-20T08:00:00Z', '2026-11-20T09:00:00+01:00');
+  refusedPeriod(/^to: must be later/, '2026-11-20', '2026-11-20T00:00:00Z');
   assert.ok(resolve('2026-11-20T23:59:59.999Z', '2026-11-20'));
 });
 
 test('a period of dates is at most 31 calendar days, whatever their hours', () => {
   assert.ok(resolve('2026-10-01', '2026-10-31', 'Europe/Berlin'), 'with 31 x 24 hours and one');
   assert.ok(resolve('2026-03-01', '2026-03-31', 'Europe/Berlin'), 'with an hour less');
-  refused(() => resolve('2026-10-01', '2026-11-01'), /^from, to: .*31 calendar days/);
+  refusedPeriod(/^from, to: .*31 calendar days/, '2026-10-01', '2026-11-01');
   // 31 days and an hour less: within the limit for instants, but these are dates.
-  refused(() => resolve('2026-03-01', '2026-04-01', 'Europe/Berlin'), /31 calendar days/);
+  refusedPeriod(/31 calendar days/, '2026-03-01', '2026-04-01', 'Europe/Berlin');
 });
 
 test('any other period is at most 31 x 24 hours plus one', () => {
   assert.ok(resolve('2026-10-01T00:00:00Z', '2026-11-01T01:00:00Z'));
-  refused(() => resolve('2026-10-01T00:00:00Z', '2026-11-01T01:00:00.001Z'), /31 x 24 hours plus one hour/);
+  refusedPeriod(/31 x 24 hours plus one hour/, '2026-10-01T00:00:00Z', '2026-11-01T01:00:00.001Z');
   assert.ok(
     resolve('2026-10-01T00:00:00+02:00', '2026-10-31', 'Europe/Berlin'),
     'a month whose clocks change',
   );
-  refused(() => resolve('2026-10-01', '2026-11-01T01:00:01Z'), /31 x 24 hours plus one hour/);
+  refusedPeriod(/31 x 24 hours plus one hour/, '2026-10-01', '2026-11-01T01:00:01Z');
 });
 
 test('a shard is a stream on a UTC day that the period touches; 64 are possible', () => {
-  const month = resolve('2026-10-01', '2026-10-31', 'Europe/Berlin');
-  requireFewShards(month, 2);
-  refused(() => requireFewShards(month, 3), /96 stream-days.*narrow the period or the subscriptions$/);
-  const eightDays = resolve('2026-11-01', '2026-11-08');
-  requireFewShards(eightDays, 8);
-  refused(
-    () => requireFewShards(resolve('2026-11-01T00:00:00Z', '2026-11-09T00:00:00.001Z'), 8),
-    /72 stream-days/,
-  );
+  requireFewShards(resolve('2026-10-01', '2026-10-31', 'Europe/Berlin'), 2);
+  requireFewShards(resolve('2026-11-01', '2026-11-08'), 8);
   requireFewShards(resolve('2026-11-01T00:00:00Z', '2026-11-09T00:00:00Z'), 8);
-  refused(() => requireFewShards(resolve('2026-11-01', '2026-11-13'), 5), /65 stream-days/);
-  refused(
-    () => requireFewShards(resolve('2026-10-01T23:30:00Z', '2026-11-02T00:00:00.001Z'), 2),
-    /66 stream-days/,
-  );
+  const tooMany = (message: RegExp, streams: number, ...asked: Parameters<typeof resolve>) =>
+    refused(() => requireFewShards(resolve(...asked), streams), message);
+  const detail = /96 stream-days.*narrow the period or the subscriptions$/;
+  tooMany(detail, 3, '2026-10-01', '2026-10-31', 'Europe/Berlin');
+  tooMany(/72 stream-days/, 8, '2026-11-01T00:00:00Z', '2026-11-09T00:00:00.001Z');
+  tooMany(/65 stream-days/, 5, '2026-11-01', '2026-11-13');
+  tooMany(/66 stream-days/, 2, '2026-10-01T23:30:00Z', '2026-11-02T00:00:00.001Z');
 });
 
 test('sort and time zone accept only their values', () => {
@@ -147,14 +141,12 @@ test('sort and time zone accept only their values', () => {
   assert.equal(parsePeriodParameters(period).sort, 'descending');
   assert.equal(sort('-first_detected_at'), 'descending');
   assert.equal(sort('first_detected_at'), 'ascending');
-  for (const text of ['%2Bfirst_detected_at', 'id', 'asc', '-FIRST_DETECTED_AT', 'first_detected_at,id']) {
+  for (const text of ['%2Bfirst_detected_at', 'id', 'asc', '-FIRST_DETECTED_AT', 'first_detected_at,id'])
     refused(() => sort(text), /^sort: must be/);
-  }
   const zone = (text: string) =>
     parsePeriodParameters(`from=2026-11-20T00:00:00Z&to=2026-11-20T01:00:00Z&time_zone=${text}`).time_zone;
-  for (const text of ['Europe/Berlin', 'europe/berlin', 'UTC', 'utc', 'Europe/Kyiv', 'Etc/GMT-3']) {
+  for (const text of ['Europe/Berlin', 'europe/berlin', 'UTC', 'utc', 'Europe/Kyiv', 'Etc/GMT-3'])
     assert.equal(zone(text), text, 'as written');
-  }
   for (const text of words(`
     %2B01:00 -03:00 Z BST Europe/Nowhere Berlin Etc/GMT+3 1 local`)) {
     refused(() => zone(text), /^time_zone: must be/);

@@ -111,11 +111,15 @@ const BY_OUTCOME = 'INDEX ingest_file_by_outcome (outcome=?';
 const BY_WINDOW = 'INDEX ingest_file_by_window (export=? AND window_start=?';
 /** There are few. */
 const ALL_STREAMS = 'SCAN stream USING COVERING INDEX stream_by_name';
+const byNumber = (table: string, range = '>? AND rowid<?') =>
+  `SEARCH ${table} USING INTEGER PRIMARY KEY (rowid${range})`;
+const ORDERED = 'USE TEMP B-TREE FOR ORDER BY';
+const GROUPED = 'USE TEMP B-TREE FOR GROUP BY';
 const BY_NAME = 'COVERING INDEX stream_by_name (subscription_id=? AND content_type=?)';
 
 const OTHERS: readonly (readonly [sql: string, ...steps: string[]])[] = [
   // A range of places, which are in order.
-  [RANGE_TEXT, 'SEARCH page USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)'],
+  [RANGE_TEXT, byNumber('page')],
   [
     STREAM_HEAD,
     ...Array<string>(2).fill(`${OF_GAPS})`),
@@ -133,22 +137,16 @@ const OTHERS: readonly (readonly [sql: string, ...steps: string[]])[] = [
     DATA_GAPS,
     ...Array<string>(3).fill(`${OF_GAPS} AND window_start>? AND window_start<?)`),
     // At most 200 of each status.
-    ...Array<string>(3).fill('USE TEMP B-TREE FOR ORDER BY'),
+    ...Array<string>(3).fill(ORDERED),
   ],
   [DATA_START, inPeriod()],
-  [DELETE_STREAM_ROWS, 'SEARCH stream_row USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)'],
-  [DELETE_RESCORED, 'SEARCH rescored USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)'],
+  [DELETE_STREAM_ROWS, byNumber('stream_row')],
+  [DELETE_RESCORED, byNumber('rescored')],
   [DELETE_DETECTIONS, inPeriod(), 'SEARCH detection USING PRIMARY KEY (id=?)'],
-  [
-    SELECT_ENDED_WITH_ROWS,
-    'SCAN stream',
-    inPeriod(),
-    'SEARCH rescored USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
-    'SEARCH stream_row USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
-  ],
+  [SELECT_ENDED_WITH_ROWS, 'SCAN stream', inPeriod(), byNumber('rescored'), byNumber('stream_row')],
   [COUNT_DETECTIONS, inPeriod()],
   [SELECT_CHANGED, 'SEARCH detection USING PRIMARY KEY (id=?)', inStream('>? AND position<?', '')],
-  [SELECT_PLACES, ALL_STREAMS, ofStream, 'USE TEMP B-TREE FOR ORDER BY'],
+  [SELECT_PLACES, ALL_STREAMS, ofStream, ORDERED],
   // The console and the metrics.
   [
     WINDOWS_WITH_ROWS,
@@ -159,7 +157,7 @@ const OTHERS: readonly (readonly [sql: string, ...steps: string[]])[] = [
     APPLIED_FILES,
     `SEARCH earlier USING ${BY_WINDOW} AND rowid<?)`,
     `SEARCH ingest_file USING ${BY_OUTCOME} AND finished_at>?)`,
-    'USE TEMP B-TREE FOR GROUP BY',
+    GROUPED,
   ],
   [FIRST_READ, `SEARCH ingest_file USING ${BY_WINDOW})`],
   [
@@ -167,23 +165,15 @@ const OTHERS: readonly (readonly [sql: string, ...steps: string[]])[] = [
     `SEARCH ingest_file USING INDEX ingest_file_by_window (export=? AND window_start>? AND window_start<?)`,
   ],
   [newestOfStream(' AND domain = @domain'), ofStream.replace('COVERING ', '')],
-  [VERSIONS_BETWEEN, 'SEARCH stream_row USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)'],
+  [VERSIONS_BETWEEN, byNumber('stream_row')],
   [FIRST_PLACE, inStream('>?')],
   [LAST_PLACES, ALL_STREAMS, inStream('<?')],
   [FIRST_BEHIND, inStream('>?')],
-  [
-    COUNT_IN_PERIOD,
-    'SCAN known VIRTUAL TABLE INDEX 1:',
-    inPeriod(' AND first_detected_at>? AND first_detected_at<?'),
-  ],
-  [DELIVERED_BEFORE, 'SEARCH delivery USING INTEGER PRIMARY KEY (rowid<?)'],
-  [SELECT_FILES, 'SEARCH ingest_file USING INTEGER PRIMARY KEY (rowid<?)'],
+  [COUNT_IN_PERIOD, 'SCAN known VIRTUAL TABLE INDEX 1:', SECONDS],
+  [DELIVERED_BEFORE, byNumber('delivery', '<?')],
+  [SELECT_FILES, byNumber('ingest_file', '<?')],
   // Only numbers are sorted.
-  [
-    SELECT_FILES_NOT_APPLIED,
-    `SEARCH ingest_file USING COVERING ${BY_OUTCOME})`,
-    'USE TEMP B-TREE FOR ORDER BY',
-  ],
+  [SELECT_FILES_NOT_APPLIED, `SEARCH ingest_file USING COVERING ${BY_OUTCOME})`, ORDERED],
   [COUNT_WINDOWS, `${OF_GAPS} AND window_start>?)`],
   // The alerts, once a second.
   [WINDOWS_NOT_DONE, `${NOT_DONE} AND since>?)`, `${NOT_DONE})`],
@@ -193,15 +183,11 @@ const OTHERS: readonly (readonly [sql: string, ...steps: string[]])[] = [
     `SEARCH file USING ${BY_OUTCOME} AND finished_at>?)`,
     `SEARCH later USING ${BY_WINDOW} AND rowid>?)`,
     'SEARCH win USING PRIMARY KEY (export=? AND window_start=?)',
-    'USE TEMP B-TREE FOR GROUP BY',
+    GROUPED,
   ],
   [COUNT_UNKNOWN, 'SEARCH export_window USING PRIMARY KEY (export=? AND window_start=?)'],
   [REFUSED_FILES, `SEARCH ingest_file USING ${BY_OUTCOME} AND finished_at>?)`],
-  [
-    FILES_WITH_SKIPPED_ROWS,
-    'SEARCH ingest_file USING INDEX ingest_file_skipped (finished_at>?)',
-    'USE TEMP B-TREE FOR GROUP BY',
-  ],
+  [FILES_WITH_SKIPPED_ROWS, 'SEARCH ingest_file USING INDEX ingest_file_skipped (finished_at>?)', GROUPED],
 ];
 
 test('every other statement uses an index', () => {
@@ -215,10 +201,8 @@ test('a request reads its key by one lookup in each table', () => {
 
 /** The steps that read a table or sort, in alphabetical order, without lookups of one row by its number. */
 function stepsOf(db: Database, sql: string): string[] {
-  const isShown = (step: string) =>
-    /^(SEARCH|SCAN|USE TEMP)/.test(step) &&
-    !/^SEARCH \w+ USING INTEGER PRIMARY KEY \(rowid=\?\)|^SCAN (\(|CONSTANT|json_each|(page|edge|span)$)/.test(
-      step,
-    );
+  const hidden =
+    /^SEARCH \w+ USING INTEGER PRIMARY KEY \(rowid=\?\)|^SCAN (\(|CONSTANT|json_each|(page|edge|span)$)/;
+  const isShown = (step: string) => /^(SEARCH|SCAN|USE TEMP)/.test(step) && !hidden.test(step);
   return planOf(db, sql).split('\n').filter(isShown).sort();
 }

@@ -1,5 +1,4 @@
 /** The change stream refuses to read a damaged database: it never serves fewer rows. */
-
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { streamName } from '../../src/detection/content-type.ts';

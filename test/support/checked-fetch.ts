@@ -119,9 +119,8 @@ function checkHeaders(what: string, documented: Documented, headers: Headers): v
     else checkSchema(`${what}, ${name}`, schema, value);
   }
   for (const name of MEANINGFUL_HEADERS) {
-    if (documented.headers[name] === undefined) {
+    if (documented.headers[name] === undefined)
       assert.equal(headers.get(name), null, `${what} has the undocumented header ${name}`);
-    }
   }
   const rate = MEANINGFUL_HEADERS.filter((name) => name.startsWith('RateLimit-') && headers.has(name));
   assert.ok(rate.length === 0 || rate.length === 4, `${what} has only ${rate}`);

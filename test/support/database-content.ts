@@ -1,5 +1,4 @@
 /** The complete content of a database, column by column: it must be equal after a rebuild. */
-
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -131,9 +131,8 @@ export async function createCopied(segmentBytes = SEGMENT_BYTES): Promise<Histor
 
 export function batchOf(rows: readonly HistoryRow[]): RowBatch {
   const builder = new BatchBuilder();
-  for (const { content_type, row, given, withheld } of rows) {
+  for (const { content_type, row, given, withheld } of rows)
     builder.add(testState(testMatch({ content_type, version: 1, row }), given, withheld));
-  }
   const batch = builder.take(rows.length);
   addFrame(batch);
   return batch;

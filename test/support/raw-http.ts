@@ -12,6 +12,14 @@ export interface RawResponse {
 /** Much longer than a response takes, even among hundreds. */
 const TIMEOUT_MS = 120_000;
 
+/** A request without a body. @param headers lines, each with its end */
+export function rawRequest(request: string, headers = ''): string {
+  return `${request} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
+}
+
+/** The line of a key. */
+export const bearer = (key: string) => `Authorization: Bearer ${key}\r\n`;
+
 /** Sends bytes on a new connection. @returns everything received until it ends, `isEnough` or the timeout */
 export function sendBytes(
   socket: Socket,
@@ -60,9 +68,8 @@ export function parseResponses(bytes: Buffer, methods: readonly string[]): RawRe
     if (status < 200) continue;
     const hasBody = methods[responses.length] !== 'HEAD' && status !== 304 && status !== 204;
     const length = hasBody ? Number(headers.get('content-length')) : 0;
-    if (!Number.isInteger(length) || at + length > bytes.length) {
+    if (!Number.isInteger(length) || at + length > bytes.length)
       throw new Error(`${line}: Content-Length is ${length}, but ${bytes.length - at} bytes were received`);
-    }
     const sent = bytes.subarray(at, at + length);
     responses.push({
       status,

@@ -1,5 +1,4 @@
 /** The HTTP server on its own port, with databases that a test fills directly. */
-
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after } from 'node:test';

@@ -1,5 +1,4 @@
 /** A detections.db for one test, which the test fills directly with transactions, rows and finished windows. */
-
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

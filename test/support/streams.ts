@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { type ContentType, streamName } from '../../src/detection/content-type.ts';
 import { streamOfId } from '../../src/detection/id.ts';
 import { type ChangesQuery, readChangesPage } from '../../src/query/changes-page.ts';
+import type { PeriodQuery } from '../../src/query/period-page.ts';
 import type { Database } from '../../src/store/database.ts';
 import { sequenceOf } from '../../src/store/stream-place.ts';
 import { NO_FILTERS } from './filters.ts';
@@ -22,6 +23,22 @@ export function changesQuery(more: Partial<ChangesQuery> = {}): ChangesQuery {
     projection: null,
     baseUrl: Buffer.from('https://api.example'),
     recentDeliveries: new Map(),
+    ...more,
+  };
+}
+
+/** A query for a period, by default for all of it, newest first. */
+export function periodQuery(more: Partial<PeriodQuery> = {}): PeriodQuery {
+  return {
+    streams: STREAMS,
+    content_types: TYPES,
+    filters: NO_FILTERS,
+    period: { from: 0, to: 2 ** 40 },
+    sort: 'descending',
+    after: null,
+    limit: 100,
+    projection: null,
+    baseUrl: Buffer.from('https://api.example'),
     ...more,
   };
 }

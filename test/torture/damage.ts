@@ -3,7 +3,6 @@
  * segments. Damaged data must be refused or repaired, never served.
  * The targets below say what must happen to each.
  */
-
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { addAccount } from '../../src/auth/accounts.ts';

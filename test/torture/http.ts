@@ -2,7 +2,6 @@
  * Hostile input: generated requests, thousands of bad clients, hostile exports. Then searches everything that the
  * program wrote or printed for the installation's secrets.
  */
-
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';

@@ -1,5 +1,4 @@
 /** The search for missing windows, on a real database and a real drop folder, with the test's own clock. */
-
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -8,7 +8,6 @@
  * A change is delivered when its commit is visible. That time is taken after the commit, sent to the readers of this process
  * at once, and written by the next transaction; until then it counts as later than any time that is asked for.
  */
-
 import { applyPending } from '../../log/apply-entries.ts';
 import { LOGGED_TABLES } from '../../log/apply-log.ts';
 import { DetectionRows } from '../../log/detection-rows.ts';

@@ -1,5 +1,4 @@
 /** Deletes archived files that are older than the operator keeps them. Nothing else is ever deleted. */
-
 import { now } from '../../clock.ts';
 import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
 import { hasArchive, removeIn } from '../../drop/own-folder.ts';

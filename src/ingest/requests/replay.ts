@@ -1,7 +1,6 @@
 /**
  * Replay: reads archived files again, as they were first read, under the present subscriptions.
  */
-
 import { isDeepStrictEqual } from 'node:util';
 import { reasonOfFile } from '../../drop/file-errors.ts';
 import { isThereIn } from '../../drop/own-folder.ts';

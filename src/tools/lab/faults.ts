@@ -1,5 +1,4 @@
 /** The faults of a lab, and which of them applies to a request: one at most, the first that was added. */
-
 import { type FaultSpec, membersOf, STATUS_OF_CODE } from '../../operations/lab.ts';
 import { PROBLEMS } from '../../problem-titles.ts';
 import { failed, Refused } from '../../refused.ts';

@@ -1,5 +1,4 @@
 /** Generates valid and invalid requests from the OpenAPI document and a list of odd values. */
-
 import { OPERATIONS } from '../../../src/openapi/operations.ts';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { words } from '../../support/words.ts';
