@@ -25,6 +25,8 @@ import { type LogMark, readLogMark } from './log-mark.ts';
 /** A write-ahead log of this size is copied between two transactions. */
 export const CHECKPOINT_BYTES = 32 * 1024 * 1024;
 const WAIT_MS = 250;
+/** After a rewrite, which takes seconds anyway: a busy machine may give a request no turn for longer. */
+const WAIT_REWRITTEN_MS = 3000;
 /** A rewrite passes each page once. */
 const REWRITE_CACHE_KIB = 8 * 1024;
 /** https://sqlite.org/fileformat.html#the_write_ahead_log */
@@ -83,7 +85,9 @@ export function rewrite(db: Database): string | null {
     other.pragma(`cache_size = -${REWRITE_CACHE_KIB}`);
     other.exec('VACUUM');
   }
+  db.pragma(`busy_timeout = ${WAIT_REWRITTEN_MS}`);
   checkpoint(db);
+  db.pragma(`busy_timeout = ${WAIT_MS}`);
   return walBytes(db) === 0
     ? null
     : 'a long read of detections.db, such as wirewatch verify, keeps the old content in its file until it ends';
