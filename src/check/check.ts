@@ -58,7 +58,7 @@ export async function checkInstallation(
   const isUsable = await check(
     'data folder',
     () => checkDataFolder(folder),
-    'Give the folder and its files to the user that Wirewatch runs as (chown -R), and run this command as that user.',
+    'Run this command as the user that Wirewatch runs as. If files in the folder are of another user, give them to it (chown -R).',
   );
   const config = typeof configured === 'string' ? null : configured;
   const isOurs = isUsable && (await check('installation', () => checkInstallationKind(folder), AGAIN));
@@ -80,8 +80,7 @@ export async function checkInstallation(
       );
   }
   // Without a configuration, only an appliance that runs can tell.
-  if (isOurs || !isUsable)
-    await check('appliance', () => checkAppliance(folder, read === configured ? null : read));
+  if (isOurs) await check('appliance', () => checkAppliance(folder, read === configured ? null : read));
   await check('running settings', () => changedSettings(status?.settings));
   // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
   if (status?.running === true && status.alerts.length === 0) await check('alerts', () => ok('none open'));

@@ -8,6 +8,7 @@ import { createKey } from '../auth/key-form.ts';
 import { rightsOf } from '../auth/keys.ts';
 import { now } from '../clock.ts';
 import { paced } from '../pace.ts';
+import { pasted } from '../setup/shell.ts';
 import { documentTable } from '../text-layout.ts';
 import { DAY_MS, formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../tools/generate/rows.ts';
@@ -142,7 +143,7 @@ function introductionText(shown: Introduction, { config }: Serving): string {
 Wirewatch is running with a sample agency: ${url}
 It has read a day of sample exports.
 
-Console (the link works once, within ten minutes; for another, run: wirewatch console --data ${config.dataFolder}):
+Console (the link works once, within ten minutes; for another, run: wirewatch console --data ${pasted(config.dataFolder)}):
   ${link}
 
 Keys (valid until you start the demo again):

@@ -8,12 +8,13 @@ import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { dataFolder } from '../store/folder.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
 import { Health, parseAs } from '../tools/pull/api.ts';
 import { defineCommand } from './command.ts';
-import { commandFolder, configOf } from './installation.ts';
-import { commonOptions, readUrl } from './options.ts';
+import { configOf } from './installation.ts';
+import { commonOptions, dataFolderPath, readUrl } from './options.ts';
 
 const TIMEOUT_SECONDS = 5;
 /** The document has about two hundred bytes. */
@@ -43,7 +44,7 @@ async function askHealth(command: Command, named: string | undefined) {
   const unhealthy = (reason: string) => ({ healthy: false, url, status: null, reason, health: null });
   if (url === null)
     return unhealthy(
-      `Wirewatch is not running on the data folder ${commandFolder(command).root}. Start it with "wirewatch serve", or name another data folder with --data or an address with --url`,
+      `Wirewatch is not running on the data folder ${folderOfCommand(command).root}. Start it with "wirewatch serve", or name another data folder with --data or an address with --url`,
     );
   const address = `${url}/v1/health`;
   try {
@@ -61,7 +62,7 @@ async function askHealth(command: Command, named: string | undefined) {
 
 /** @returns null if Wirewatch does not run on the data folder: another one may have its port */
 function ownUrl(command: Command): string | null {
-  const folder = commandFolder(command);
+  const folder = folderOfCommand(command);
   const running = readRunning(folder);
   // Without an installation in the folder, Wirewatch may run on another folder: the settings tell its address.
   if (running.kind === 'stopped' && existsSync(folder.access)) return null;
@@ -73,6 +74,9 @@ function ownUrl(command: Command): string | null {
     'the port is set to 0 (any free port), so the settings do not tell which port is used. Name the address with --url',
   );
 }
+
+/** Also that of a lab. */
+const folderOfCommand = (command: Command) => dataFolder(dataFolderPath(commonOptions(command), 'appliance'));
 
 async function get(address: string, isOwn: boolean) {
   const signal = AbortSignal.timeout(TIMEOUT_SECONDS * SECOND_MS);

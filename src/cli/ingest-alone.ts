@@ -54,7 +54,7 @@ export async function ingestAlone(
   if (fault !== null) throw fault;
   if (undecided !== null)
     throw failed(
-      `the copy ${config.copy.to} could not be written, for which a change waits: ${reasonOf(undecided)}. It is made once Wirewatch runs and the copy can be written.`,
+      `the copy ${config.copy.to} could not be written, for which changes wait: ${reasonOf(undecided).replace(/\.$/, '')}. What was begun is completed once Wirewatch runs and the copy can be written. Then run this again, unless it was done by that.`,
     );
   if (outcome.ok) return outcome;
   throw failed(outcome.reason);

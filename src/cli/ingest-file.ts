@@ -7,6 +7,7 @@ import { read } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { type ExportFileName, endText, formOf, switchedOff, windowReadiness } from '../exports/file-name.ts';
 import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/files/file-record.ts';
+import { readPause } from '../ingest/operator-pause.ts';
 import type { Effect, ReadingRules } from '../ingest/reading/dry-run.ts';
 import type { ReadingResult } from '../ingest/reading/read-export.ts';
 import { readSubscribers, type Subscribers } from '../ingest/threads/access-connection.ts';
@@ -14,6 +15,7 @@ import { list, required } from '../operations/member.ts';
 import { fileTable } from '../operations/status-views.ts';
 import { failed, isErrorCode } from '../refused.ts';
 import { type Database, openDatabase } from '../store/database.ts';
+import { readRole, roleOf } from '../store/role.ts';
 import { joined } from '../text-layout.ts';
 import { findWindow } from '../windows/ledger.ts';
 import { arrival, isHistory, type WindowStatus } from '../windows/window-states.ts';
@@ -162,7 +164,7 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   const status = (db && start !== null && findWindow(db, file.export, start)?.status) || null;
   const advice = `its window ended more than 90 days ago. Drop old data as a backfill: rename the file to ${file.export}.backfill-LABEL.${formOf(file.name)}`;
   return {
-    ...unread(whenDropped(file, config, result, { status, same })),
+    ...unread(`it would ${heldBack(config)}${whenDropped(file, config, result, { status, same })}`),
     // The accounts of the installation are known here.
     urls_withheld,
     window_status: status,
@@ -193,6 +195,17 @@ function subscribersOf(config: Config): Subscribers {
   return readSubscribers(db, holdRules(config).enabled_exports);
 }
 
+/** Why every file stays where it is; '': it does not. */
+function heldBack(config: Config): string {
+  const folder = folderOf(config);
+  if (roleOf(readRole(folder), config.copy) !== 'writer')
+    return 'stay where it is until this machine is the writer, and then ';
+  if (!existsSync(folder.access)) return '';
+  using db = openDatabase(folder.access, 'read');
+  return readPause(db) === null ? '' : 'stay where it is until "wirewatch ingest resume", and then ';
+}
+
+/** @returns what goes on after `it would` */
 function whenDropped(
   file: ExportFileName,
   config: Config,
@@ -202,19 +215,18 @@ function whenDropped(
   const off = config.exports[file.export].enabled ? null : `be refused: ${switchedOff(file.export)}`;
   if (file.window_start !== null) {
     const due = windowReadiness(file.window_start, Date.now());
-    if (due === 'too far ahead')
-      return 'it would be refused, because its window is more than a day in the future';
+    if (due === 'too far ahead') return 'be refused, because its window is more than a day in the future';
     if (due === 'early')
-      return `it would stay where it is until its window has ended, until ${endText(file.window_start)}, and then ${off ?? 'be read'}`;
+      return `stay where it is until its window has ended, until ${endText(file.window_start)}, and then ${off ?? 'be read'}`;
   }
-  if (off !== null) return `it would ${off}`;
+  if (off !== null) return off;
   if (arrival(status ?? undefined, config.ingest.failed_windows) === 'hold')
-    return `it would be held, because its window is ${status}`;
+    return `be held, because its window is ${status}`;
   if (result.kind === 'truncated')
-    return 'it would fail unless it is still being written, because its compressed data is truncated';
-  if (result.kind !== 'read') return 'it would fail, and none of its rows would be applied';
-  if (same !== null) return `it would change nothing, because file number ${same} had the same content`;
-  return 'it would be applied';
+    return 'fail unless it is still being written, because its compressed data is truncated';
+  if (result.kind !== 'read') return 'fail, and none of its rows would be applied';
+  if (same !== null) return `change nothing, because file number ${same} had the same content`;
+  return result.counts.bad_rows === 0 ? 'be applied' : 'be applied, without its bad rows';
 }
 
 function rulesOf(config: Config, file: ExportFileName): ReadingRules {
@@ -252,7 +264,7 @@ function explanationText(explanation: Explanation): string {
     ([stream, rows]) =>
       `  skipped: ${counted(rows, 'row')} of ${stream}, because there is no such subscription or content type`,
   );
-  const rows_unknown = Object.values(unknown_rows).reduce((sum, count) => sum + count, 0);
+  const left = Object.values(unknown_rows).reduce((sum, rows) => sum + rows, explanation.rows_with_errors);
   const isUnread = history.length > 0 && explanation.rows === 0 && explanation.errors_total === 0;
   return joined('\n', [
     explanation.file,
@@ -261,7 +273,7 @@ function explanationText(explanation: Explanation): string {
     window_status !== null && `Window status: ${window_status}`,
     explanation.advice,
     effect !== null &&
-      `effect: ${grouped(effect.created)} created, ${grouped(effect.updated)} updated, ${grouped(effect.rescored)} re-scored, ${grouped(effect.unchanged)} unchanged${effect.rows < explanation.rows - rows_unknown ? ` (of the first ${counted(effect.rows, 'row')})` : ''}`,
+      `effect: ${grouped(effect.created)} created, ${grouped(effect.updated)} updated, ${grouped(effect.rescored)} re-scored, ${grouped(effect.unchanged)} unchanged${effect.rows < explanation.rows - left ? ` (of the first ${counted(effect.rows, 'row')})` : ''}`,
     ...unknown,
     history.length > 0 && `\nearlier files with this name:\n${fileTable(history)}`,
   ]);

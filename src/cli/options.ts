@@ -100,7 +100,7 @@ export function resolveDataFolder(
   const root = dataFolderPath(options, kind, env);
   if (kind === 'appliance' && existsSync(path.join(root, LAB_FILE)))
     throw misconfigured(
-      `${root} belongs to "wirewatch lab" or "wirewatch demo": only a running one does operations on it. Start it, or name another folder with --data.`,
+      `${root} belongs to "wirewatch lab" or "wirewatch demo", where this does not work: name another folder with --data. What does, while it runs, is status, audit, console, and account, subscription, key, window, ingest and alert.`,
     );
   return root;
 }

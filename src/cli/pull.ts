@@ -4,7 +4,7 @@ import { dirname, extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { integer } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
-import { anyText, choice, instant, required, toggle, type ValuesOf, value } from '../operations/member.ts';
+import { choice, instant, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { documentTable, joined } from '../text-layout.ts';
@@ -14,7 +14,7 @@ import { type Comparison, compareCopy } from '../tools/pull/compare.ts';
 import { type Copy, openLines, openSqliteCopy, placeOf, refusedIn } from '../tools/pull/copy.ts';
 import { beginFull, catchUp, readStart, type Work, walkPeriods } from '../tools/pull/procedures.ts';
 import { defineCommand, type Result } from './command.ts';
-import { readUrl } from './options.ts';
+import { readPath, readUrl } from './options.ts';
 import { createProgress } from './output.ts';
 
 /** How long the service may wait for a change; proxies give up after a minute. */
@@ -29,13 +29,13 @@ const DIFFERENCES_SHOWN_MAX = 20;
 const MEMBERS = {
   base_url: required(value(readUrl, { hint: 'base address of the service', placeholder: 'url' })),
   key_file: required(
-    value(anyText, {
+    value(readPath, {
       hint: 'file that contains the API key, the output of key create --json, or an access token',
       placeholder: 'file',
     }),
   ),
   into: required(
-    value(anyText, { hint: 'file to copy into; an existing copy is continued', placeholder: 'file' }),
+    value(readPath, { hint: 'file to copy into; an existing copy is continued', placeholder: 'file' }),
   ),
   full: toggle('copy the complete history first; without it, a new copy starts with changes from now on'),
   since: instant(

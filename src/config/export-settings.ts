@@ -7,9 +7,9 @@ import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-t
 import { Bad } from '../exports/article-address.ts';
 import { readValue } from '../exports/check-row.ts';
 import { EXPORT_COLUMNS, exportColumn } from '../exports/columns.ts';
-import type { OwnNames } from '../exports/file-name.ts';
+import { type OwnNames, parseFileName } from '../exports/file-name.ts';
 import type { Mapping, Mappings } from '../exports/mapping.ts';
-import { nameFormat, timeFormat } from '../exports/time-format.ts';
+import { nameFormat, sampleName, timeFormat } from '../exports/time-format.ts';
 import { didYouMean } from '../nearest.ts';
 import { zoneName } from '../time-zone.ts';
 import { shown } from './option-values.ts';
@@ -149,11 +149,11 @@ export function shapeProblem(
     const [ours, theirs] =
       Object.entries(columns).find(([, column]) => csv.header?.includes(column) === false) ?? [];
     if (ours !== undefined) return wrong('columns', `${ours} = "${theirs}": csv.header has no such name`);
-    if (
-      file_name !== '' &&
-      EXPORT_NAMES.some((other) => other < name && exports[other].file_name === file_name)
-    )
-      return wrong('file_name', 'the other export has the same; names must tell the exports apart');
+    const sample = file_name === '' ? '' : sampleName(file_name);
+    if (sample !== '' && parseFileName(sample).kind === 'export')
+      return wrong('file_name', `${sample} is a name that Wirewatch gives a meaning itself, in UTC`);
+    if (EXPORT_NAMES.some((other) => other !== name && nameFormat(exports[other].file_name)?.parse(sample)))
+      return wrong('file_name', `the other export also has ${sample}; names must tell the exports apart`);
   }
   return null;
 }

@@ -8,7 +8,7 @@
 import { type Static, type StringOptions, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
 import { KEY_PREFIX, KEY_PREFIX_FORM } from '../auth/key-form.ts';
-import { isBucket } from '../copy/place.ts';
+import { BUCKET_ADDRESS, isBucket } from '../copy/place.ts';
 import { grouped } from '../counted.ts';
 import { perExport } from '../detection/content-type.ts';
 import { parseInstant } from '../time.ts';
@@ -185,6 +185,8 @@ export const SETTINGS_SCHEMA = section({
     to: Type.String({
       maxLength: 4096,
       isPath: (text: string) => isPath(text) && !isBucket(text),
+      is: (text: string) => !isBucket(text) || BUCKET_ADDRESS.test(text),
+      expected: 'a path, or s3://bucket/prefix with letters, digits, - and _, or nothing',
       default: '',
       description:
         'Where a copy is kept: a folder on another disk or a share, or s3://bucket/prefix; empty means none.',

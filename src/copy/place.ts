@@ -30,6 +30,9 @@ export interface Place {
 /** Whether a place is a bucket, and not a folder. */
 export const isBucket = (to: string) => to.startsWith('s3://');
 
+/** A prefix has no characters that URLs or XML write in another way. */
+export const BUCKET_ADDRESS = /^s3:\/\/([A-Za-z0-9][\w.-]+)(?:\/(\w[\w.-]*(?:\/\w[\w.-]*)*)?)?\/?$/;
+
 /** The folder of a place; null: it is a bucket, or none is set. */
 export const placeFolder = (to: string) => (to === '' || isBucket(to) ? null : to);
 

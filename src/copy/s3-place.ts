@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { paced } from '../pace.ts';
 import { errorCode, failed, reasonOf } from '../refused.ts';
-import { isName, type Place, type PlaceSettings, Unreachable } from './place.ts';
+import { BUCKET_ADDRESS, isName, type Place, type PlaceSettings, Unreachable } from './place.ts';
 
 /** Until the answer begins, and again until it is complete; besides a second for each MiB that is sent or received. */
 const LIMIT_MS = 30_000;
@@ -121,12 +121,9 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
   };
 }
 
-/** A prefix has no characters that URLs or XML write in another way. */
-const ADDRESS = /^s3:\/\/([A-Za-z0-9][\w.-]+)(?:\/(\w[\w.-]*(?:\/\w[\w.-]*)*)?)?\/?$/;
-
 /** @returns the URL of the bucket, and the beginning of each key in it */
 function addressOf(to: string, { endpoint, region }: PlaceSettings): { bucket: string; prefix: string } {
-  const [, name, prefix = ''] = ADDRESS.exec(to) ?? [];
+  const [, name, prefix = ''] = BUCKET_ADDRESS.exec(to) ?? [];
   if (name === undefined)
     throw failed(
       `${JSON.stringify(to)} is not the address of a bucket. Write s3://bucket/prefix, and the prefix with letters, digits, - and _.`,

@@ -50,6 +50,14 @@ export function nameFormat(name: string): TimeFormat | null {
   );
 }
 
+const SAMPLES: Partial<Record<string, string>> = { YYYY: '2010', A: 'AM', Z: 'Z' };
+
+/** A name of the format of a file name. */
+export function sampleName(name: string): string {
+  const written = ({ letters, text }: Part) => (letters === null ? text : (SAMPLES[letters] ?? '10'));
+  return name.replace(/\{([^{}]*)\}/g, (_, format) => splitLetters(format).map(written).join(''));
+}
+
 interface Part {
   readonly letters: keyof typeof FIELDS | null;
   readonly text: string;

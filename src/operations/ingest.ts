@@ -81,10 +81,12 @@ export const INGEST = [
 ];
 
 function replayText(counts: ReplayCounts): string {
-  return [
+  return joined('\n', [
     `${counted(counts.files, 'file')} with ${counted(counts.rows, 'row')} ${counts.files === 1 ? 'was' : 'were'} read again: ${counted(counts.created, 'detection')} created, ${grouped(counts.updated)} updated, ${grouped(counts.rescored)} re-scored, ${grouped(counts.unchanged)} unchanged.`,
+    counts.left_out > 0 &&
+      `left out: ${counted(counts.left_out, 'row')}: bad ones, those of a missing subscription, and of one that was removed and added again after the file came.`,
     ...counts.unreadable.map(({ file, reason }) => `not read: ${file}: ${reason}`),
-  ].join('\n');
+  ]);
 }
 
 export const COMPACT = act('compact', {

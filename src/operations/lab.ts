@@ -6,7 +6,9 @@ import { Type } from '@sinclair/typebox';
 import { type Reading, read, wrong } from '../config/option-values.ts';
 import { EXPORT_NAMES, NUMBER_MAX } from '../detection/content-type.ts';
 import { isDetectionId } from '../detection/id.ts';
+import { readPause } from '../ingest/operator-pause.ts';
 import { OAUTH_ERRORS, PROBLEMS } from '../problem-titles.ts';
+import { failed } from '../refused.ts';
 import { parseDuration, parseInstant, WINDOW_MS } from '../time.ts';
 import {
   anyText,
@@ -257,11 +259,18 @@ export function membersOf<Name extends LabName>(name: Name): MembersOf<Name> {
   return DESCRIPTIONS[name].members;
 }
 
+/** They wait until files are read. */
+const READING: readonly string[] = ['drop', 'late', 'correct'] satisfies LabName[];
+
 export const LAB = Object.entries<LabDescription>(DESCRIPTIONS).map(([name, description]) =>
   (name === 'fault list' ? reading : act)<Members, unknown>(`lab ${name}`, {
     ...description,
     examples: description.examples.map((line) => `lab ${line}`),
-    run: async ({ running }, values) => ({ value: await running?.lab(name, values) }),
+    async run({ running, access }, values) {
+      if (READING.includes(name) && readPause(access()) !== null)
+        throw failed('ingest is paused, and would not read the file. To resume it: wirewatch ingest resume');
+      return { value: await running?.lab(name, values) };
+    },
     text: (value) => JSON.stringify(value, null, 2),
   }),
 );

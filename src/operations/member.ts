@@ -55,7 +55,7 @@ interface Described {
   readonly none?: string | null;
 }
 
-/** A single value. In JSON it may be a text as on the command line, a number or a boolean. */
+/** A single value. In JSON it may be a text as on the command line, or a number. */
 export function value<Value>(
   readText: (text: string) => Reading<Value>,
   { none = null, ...described }: Described,
@@ -120,10 +120,16 @@ export function list<Value>(
   });
 }
 
+/** `on` or `off`; in JSON also a boolean. */
+export function onOrOff(described: Pick<Described, 'hint' | 'placeholder'>): Member<boolean, false> {
+  return member('no', { ...described, schema: Type.Boolean() }, (json) =>
+    typeof json === 'boolean' ? read(json) : readSwitch(textOf(json) ?? ''),
+  );
+}
+
 /** Off unless it is given: on the command line an option without a value. */
 export function toggle(hint: string): Member<boolean, false> {
-  const made = value(readSwitch, { hint, schema: Type.Boolean() });
-  return { ...made, placeholder: null };
+  return { ...onOrOff({ hint }), placeholder: null };
 }
 
 export function required<Value>(member: Member<Value, false>): Member<Value, true> {
@@ -180,16 +186,14 @@ function unknownText(name: string, known: readonly string[]): string {
 }
 
 function textOf(json: unknown): string | null {
-  if (typeof json === 'boolean') return json ? 'on' : 'off';
   if (typeof json === 'number') return String(json);
-  if (json === null) return 'none';
   const plain = plainValue(json);
   return typeof plain === 'string' ? plain : null;
 }
 
 function itemsOf(json: unknown): readonly string[] | null {
   if (!Array.isArray(json)) {
-    const text = textOf(json);
+    const text = json === null ? 'none' : textOf(json);
     return text === null ? null : listItems(text);
   }
   const texts = json.map(textOf);

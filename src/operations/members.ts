@@ -12,13 +12,12 @@ import {
   read,
   readInstant,
   readName,
-  readSwitch,
   wholeNumber,
   wrong,
 } from '../config/option-values.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { zoneName } from '../time-zone.ts';
-import { hinted, list, required, value, whole } from './member.ts';
+import { hinted, list, onOrOff, required, value, whole } from './member.ts';
 
 /** Practically unlimited. */
 const DAILY_ROWS_MAX = 1_000_000_000_000;
@@ -72,10 +71,9 @@ export const ACCOUNT_MEMBERS = {
   ),
   name: value(readName, { hint: 'name of the customer', placeholder: 'name' }),
   daily_rows: dailyRows('daily row allowance, or none to use the setting [limits] daily_rows'),
-  print_metadata: value(readSwitch, {
+  print_metadata: onOrOff({
     hint: 'whether the account is licensed for print-publisher metadata',
     placeholder: 'on|off',
-    schema: Type.Boolean(),
   }),
 };
 

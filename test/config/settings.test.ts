@@ -327,6 +327,15 @@ file_name = "hits_{YYYYMMDD}.csv"
   assert.match(section('columns = { source_id = "a" }\nconstants = { source_id = "b" }'), /also in columns/);
   assert.match(section('columns = { source_id = "a" }\ncsv.header = ["b"]'), /csv\.header has no such name/);
   assert.match(section('columns = { source_id = 7 }'), /expected a table such as/);
+  assert.match(refusalOfVariable('WIREWATCH_COPY_TO', 's3://'), /expected a path, or s3:\/\/bucket\/prefix/);
+  assert.match(
+    section('file_name = "imagewire.{YYYYMMDD}T{HHmm}Z.csv"'),
+    /imagewire\.20101010T1010Z\.csv is a name/,
+  );
+  assert.match(
+    section('file_name = "a_{YYYYMMDD}_{HHmm}"\n[exports.imagewire]\nfile_name = "a_{YYYY}{MM}{DD}_{HHmm}"'),
+    /the other export also has a_20101010_1010; names must tell the exports apart/,
+  );
   assert.match(
     refusalOfVariable('WIREWATCH_EXPORTS_NEWSWIRE_COLUMNS', 'source_id: a'),
     /expected a table such as/,

@@ -92,7 +92,10 @@ test('a command on a stopped installation waits for the copy, too', async () => 
   renameSync(place, `${place}-away`);
   const refused = one.cli(['window', 'expect', 'newswire', '2026-11-20T08:00:00Z'], { anyStatus: true });
   assert.equal(refused.status, 1);
-  assert.match(refused.stderr, /could not be written, for which a change waits/);
+  assert.match(
+    refused.stderr,
+    /could not be written, for which changes wait: .*\. What was begun is completed once/,
+  );
   rmSync(place, { recursive: true, force: true });
   renameSync(`${place}-away`, place);
   one.cli(['window', 'expect', 'newswire', '2026-11-20T09:00:00Z']);

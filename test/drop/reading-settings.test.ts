@@ -48,7 +48,10 @@ test('rows of unknown subscriptions are skipped and counted, and a replay applie
   for (const row of [unknown, history]) assert.equal((await appliance.detection(idOf(row), key))?.version, 1);
   assert.deepEqual(await appliance.detection(idOf(known)), before);
   const again = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
-  assert.deepEqual([again.created, again.updated, again.rescored], [0, 0, 0]);
+  assert.deepEqual([again.created, again.updated, again.rescored, again.left_out], [0, 0, 0, 2]);
+  await appliance.restart({ WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false' });
+  const { files, left_out } = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
+  assert.deepEqual([files, left_out], [again.files - 1, 1], 'an export that is switched off is passed over');
 });
 
 test('bad_rows = skip skips bad rows, and writes them with reasons beside the archived file', async () => {

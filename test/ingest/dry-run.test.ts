@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { FirstRows } from '../../src/ingest/reading/dry-run.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { createInstallation, sharedAppliance } from '../support/appliance.ts';
+import { runToEnd } from '../support/command.ts';
 import { fileName, ndjson, newRow, newRows, nextWindowMs, packed } from '../support/export-files.ts';
 
 const appliance = await sharedAppliance({
@@ -65,6 +66,26 @@ test('a good window: the number of created, changed and unchanged detections', a
   assert.equal(again.explained.same_content_as, line.number);
   assert.equal(again.explained.history[0].outcome, 'applied');
   assert.equal(again.line.msg, 'file repeated');
+});
+
+test('what keeps a file waiting, and what is left out of it, is said', () => {
+  const name = fileName('newswire', nextWindowMs());
+  appliance.cli(['ingest', 'pause']);
+  const { when_dropped } = explain(name, ndjson([newRow()]));
+  assert.equal(
+    when_dropped,
+    'it would stay where it is until "wirewatch ingest resume", and then be applied',
+  );
+  appliance.cli(['ingest', 'resume']);
+  const path = join(appliance.data, name);
+  writeFileSync(path, ndjson([newRow(), newRow({ strength_score: 500 })]));
+  const explained = runToEnd(['ingest', 'explain', path, '--data', appliance.data], {
+    WIREWATCH_INGEST_BAD_ROWS: 'skip',
+  });
+  assert.match(
+    explained.stdout,
+    /it would be applied, without its bad rows\.\neffect: 1 created, .* unchanged\n/,
+  );
 });
 
 test('before the first start, everything is new', () => {

@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
+import { NO_COUNTS } from '../../src/ingest/apply/apply-rows.ts';
 import type { IngestRequest } from '../../src/ingest/requests/requests.ts';
 import { testOperations } from '../support/live.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const BY = { actor: 'ada' };
-const COUNTS = { files: 0, rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0, unreadable: [] };
+const COUNTS = { files: 0, rows: 0, ...NO_COUNTS, left_out: 0, unreadable: [] };
 
 /** An installation whose ingest thread answers replays once they are served. */
 function installation() {

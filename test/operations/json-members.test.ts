@@ -18,7 +18,7 @@ test('null takes away what can be taken away', () => {
   assert.deepEqual(read('subscription-set', { id: 7001, name: null }), { id: 7001, name: null });
 });
 
-test('null is no text: nothing gets the name "none"', () => {
+test('null and true are no texts: nothing gets the name "none" or "on"', () => {
   for (const [path, given] of [
     ['account-add', { id: 'acme', name: null }],
     ['account-add', { id: null, name: 'Acme' }],
@@ -26,6 +26,8 @@ test('null is no text: nothing gets the name "none"', () => {
     ['subscription-add', { id: 7001, account: 'acme', name: null }],
     ['key-set', { id: 'abcdefghij23', name: null }],
     ['console', { as: null }],
+    ['account-add', { id: true, name: 'Acme' }],
+    ['console', { as: false }],
   ] as const)
-    assert.throws(() => read(path, given), /(name|id|as): expected a text, found null$/, path);
+    assert.throws(() => read(path, given), /(name|id|as): expected a text, found (null|true|false)$/, path);
 });

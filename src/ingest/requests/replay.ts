@@ -18,8 +18,11 @@ export async function replay(
   tell: (progress: string) => void,
 ): Promise<RequestOutcome> {
   const { drop, writer, exports, between } = ingest;
-  const counts: ReplayCounts = { files: 0, rows: 0, ...NO_COUNTS, unreadable: [] };
-  const records = archivedFiles(writer.db, bounds.from, bounds.to);
+  const counts: ReplayCounts = { files: 0, rows: 0, ...NO_COUNTS, left_out: 0, unreadable: [] };
+  // The rows of an export that is switched off have no stream.
+  const records = archivedFiles(writer.db, bounds.from, bounds.to).filter(
+    (record) => record.export !== null && exports.isEnabled({ export: record.export }),
+  );
   for (const [index, record] of records.entries()) {
     tell(`file ${index + 1} of ${records.length}`);
     const reason = await replayFile(record).catch(reasonOfFile);
@@ -28,6 +31,10 @@ export async function replay(
     await between();
   }
   return { ok: true, replay: counts };
+
+  function handled(): number {
+    return counts.created + counts.updated + counts.rescored + counts.unchanged;
+  }
 
   /** @returns why the file could not be read; null when it was */
   async function replayFile(record: FileRecord): Promise<string | null> {
@@ -43,6 +50,7 @@ export async function replay(
         ...{ ...REREAD, ...timeBounds, mapping, rows_to_skip },
         former: exports.formerAt(taken),
       });
+    const before = handled();
     let unknown_rows: Record<string, number> = {};
     const inTransaction: InParts['inTransaction'] = (_, applied, unknownRows) => {
       Object.assign(counts, sumOf(counts, applied));
@@ -53,6 +61,7 @@ export async function replay(
     counts.rows += result.counts.rows;
     if (result.kind === 'bad') return 'the file does not match the export format';
     if (result.kind !== 'read') return result.reason;
+    counts.left_out += result.counts.rows - (handled() - before);
     // Rows without a subscription, and their alert, are those of the last reading; so are those without their URL.
     const { urls_withheld } = result.counts;
     const report = { unknown_rows: {}, urls_withheld: 0, ...record.report };

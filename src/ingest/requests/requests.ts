@@ -35,6 +35,8 @@ export type IngestRequest =
 export interface ReplayCounts extends ApplyCounts {
   files: number;
   rows: number;
+  /** Rows that are bad, or of a stream that does not exist, or was added again after their file was taken. */
+  left_out: number;
   /** Files that are no longer in the archive, or that the present settings do not accept. */
   unreadable: { file: string; reason: string }[];
 }

@@ -122,6 +122,11 @@ async function attempt(url: URL, { key, signal }: ApiOptions, waitSeconds: numbe
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
       return reasonOf(cause instanceof AggregateError ? cause.errors[0] : cause);
     });
+  // What the fetch standard calls the ports that no client may use.
+  if (received === 'bad port')
+    throw failed(
+      `${url.origin} has a port that is reserved for another protocol. Let the service listen on another.`,
+    );
   if (typeof received === 'string') return { again: `${url.origin} cannot be reached (${received})` };
   const { response, body } = received;
   const { status, statusText } = response;

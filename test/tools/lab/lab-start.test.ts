@@ -84,6 +84,11 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     const twice = await runBeside(['lab', '--data', before.data, '--port', '0']);
     assertFailed(twice, 1, /already using the data folder/);
     assert.equal((await before.get('/v1/me')).status, 200, 'the running lab must not be disturbed');
+    const ofLab = (...args: string[]) => runBeside([...args, '--data', before.data]);
+    assert.equal((await ofLab('healthcheck')).status, 0);
+    await ofLab('ingest', 'pause');
+    assertFailed(await ofLab('lab', 'drop'), 1, /ingest is paused, .* wirewatch ingest resume/);
+    await ofLab('ingest', 'resume');
     await before.stop();
     for (const args of [['serve', '--port', '0'], ['status'], ['key', 'list'], ['audit'], ['verify']]) {
       const run = await runBeside([...args, '--data', before.data]);
