@@ -38,12 +38,7 @@ async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<s
   ingestThread.once('exit', () => {
     isRunning = false;
   });
-  const start = startAppliance({
-    config,
-    kind: 'appliance',
-    log: pino({ level: 'silent' }),
-    ingestThread,
-  });
+  const start = startAppliance({ config, kind: 'appliance', log: pino({ level: 'silent' }), ingestThread });
   const refusal = await start.then(
     () => assert.fail('it started'),
     (error: unknown) => error,

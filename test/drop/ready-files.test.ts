@@ -21,6 +21,7 @@ import { FORMS, parseFileName } from '../../src/exports/file-name.ts';
 import { openContent } from '../../src/exports/unpacking.ts';
 import { DAY_MS, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
+import { forAll } from '../support/for-all.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
@@ -238,13 +239,11 @@ test('the label of a backfill has 1 to 64 of a-z 0-9 . _ -', () => {
 });
 
 test('any name is parsed, and shortened to leave room for number and note', () => {
-  fc.assert(
-    fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (name) => {
-      const parsed = parseFileName(name);
-      assert.ok(['export', 'unfinished', 'refused'].includes(parsed.kind));
-      const short = shortName(name);
-      assert.ok(Buffer.byteLength(short) <= 180);
-      if (name.isWellFormed()) assert.ok(name.startsWith(short));
-    }),
-  );
+  forAll(100, fc.string({ unit: 'binary', maxLength: 300 }), (name) => {
+    const parsed = parseFileName(name);
+    assert.ok(['export', 'unfinished', 'refused'].includes(parsed.kind));
+    const short = shortName(name);
+    assert.ok(Buffer.byteLength(short) <= 180);
+    if (name.isWellFormed()) assert.ok(name.startsWith(short));
+  });
 });

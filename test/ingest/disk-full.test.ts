@@ -213,9 +213,7 @@ diskTest(
 
 test(
   'a stop during the first start without space ends the program, also if there is space again just then',
-  {
-    skip: NO_PRELOAD,
-  },
+  { skip: NO_PRELOAD },
   () =>
     inFolder(async (folder) => {
       // A new database does not get its name.

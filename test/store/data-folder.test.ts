@@ -76,9 +76,7 @@ test('a missing secret of a database in use is not replaced: every cursor would 
 
 test(
   'root opens nothing in the folder of another user, and says how to run as that one',
-  {
-    skip: process.getuid?.() !== 0 && 'only root can try it',
-  },
+  { skip: process.getuid?.() !== 0 && 'only root can try it' },
   () =>
     inFolder(async (folder) => {
       const data = join(folder, 'data');
@@ -226,21 +224,16 @@ test('a command that ingests is refused on a drop folder other than the one in u
     assert.equal(named.status, 0, named.stderr);
   }));
 
-test(
-  'a new data folder survives a power cut, with its parents',
-  {
-    skip: NO_PRELOAD,
-  },
-  () =>
-    inFolder(async (folder) => {
-      const { settings, calls } = programCalls(folder);
-      const data = join(folder, 'lib', 'wirewatch');
-      assert.equal(await runProgram([...ADD, '--data', data], settings).ended, 0);
-      const since = calls().slice(calls().findIndex(({ call, path }) => call === 'create' && path === data));
-      const synced = since.flatMap(({ call, path }) => (call === 'sync' ? [path] : []));
-      assert.deepEqual(synced.slice(0, 2), [join(folder, 'lib'), folder]);
-      assert.equal(lstatSync(data).mode & 0o777, 0o700);
-    }),
+test('a new data folder survives a power cut, with its parents', { skip: NO_PRELOAD }, () =>
+  inFolder(async (folder) => {
+    const { settings, calls } = programCalls(folder);
+    const data = join(folder, 'lib', 'wirewatch');
+    assert.equal(await runProgram([...ADD, '--data', data], settings).ended, 0);
+    const since = calls().slice(calls().findIndex(({ call, path }) => call === 'create' && path === data));
+    const synced = since.flatMap(({ call, path }) => (call === 'sync' ? [path] : []));
+    assert.deepEqual(synced.slice(0, 2), [join(folder, 'lib'), folder]);
+    assert.equal(lstatSync(data).mode & 0o777, 0o700);
+  }),
 );
 
 test('a drop folder is created, but not its parents: a share may not be mounted', () =>

@@ -51,11 +51,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
   /** Closes everything and opens it again, as a start does. */
   async function restart(options: Partial<RecoverOptions> = {}): Promise<Recovered> {
     stop();
-    const recovered = await recoverDetections({
-      folder,
-      ...QUIETLY,
-      ...options,
-    });
+    const recovered = await recoverDetections({ folder, ...QUIETLY, ...options });
     recovered.log.close();
     const { db } = recovered;
     const writer = streamWriterOn(db, root, { now, segmentBytes });
