@@ -59,17 +59,14 @@ test('invalid times are refused', () => {
     2026-02-29T00:00:00Z 2100-02-29T00:00:00Z 2026-04-31T00:00:00Z 2026-00-10T00:00:00Z 2026-13-10T00:00:00Z
     2026-11-00T00:00:00Z 2026-11-21T24:00:00Z 2026-11-21T10:60:00Z 2026-11-21T10:10:60Z 0000-12-31T00:00:00Z
     0001-01-01T00:00:00+00:01 9999-12-31T23:59:59-00:01 +02026-11-21T10:10:00Z -0001-11-21T10:10:00Z`);
-  for (const text of [
-    ...inWords,
-    '',
+  const spaced = [
     '2026-11-21 10:10:00Z',
     '2026-11-21T10:10:00Z ',
     ' 2026-11-21T10:10:00Z',
-    '2026-11-21T1\u0660:10:00Z',
     '2026-11-2 T10:10:00Z',
-  ]) {
+  ];
+  for (const text of [...inWords, ...spaced, '', '2026-11-21T1\u0660:10:00Z'])
     assert.equal(parseInstant(text), null, JSON.stringify(text));
-  }
   assert.equal(parseSeconds('2024-02-29T00:00:00Z'), Date.UTC(2024, 1, 29) / 1000);
   assert.equal(parseSeconds('2000-02-29T00:00:00Z'), Date.UTC(2000, 1, 29) / 1000);
   assert.equal(parseSeconds('1969-12-31T23:59:59.5Z'), -1);

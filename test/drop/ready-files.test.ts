@@ -66,15 +66,12 @@ test('a file is ready after two equal scans, quiet_ms apart', async () => {
 });
 
 test('any change restarts the wait, even with the same size and time', async () => {
-  const changes = [
-    () => appendFileSync(path(), 'more'),
-    () => utimesSync(path(), 1, 1),
-    () => {
-      writeFileSync(path('other.part'), readFileSync(path()));
-      utimesSync(path('other.part'), 1, 1);
-      renameSync(path('other.part'), path());
-    },
-  ];
+  const replace = () => {
+    writeFileSync(path('other.part'), readFileSync(path()));
+    utimesSync(path('other.part'), 1, 1);
+    renameSync(path('other.part'), path());
+  };
+  const changes = [() => appendFileSync(path(), 'more'), () => utimesSync(path(), 1, 1), replace];
   writeFileSync(path(), 'x');
   for (const change of changes) {
     scan();
@@ -199,11 +196,10 @@ test('ready files are in the order of windows, then backfills, then refused ones
 });
 
 test('thousands of held files keep no other file waiting', async () => {
+  const nameOf = (_: unknown, index: number) =>
+    `imagewire.${formatWindowStart(NOW_MS - (index + 1000) * WINDOW_MS)}.ndjson`;
   // As many as one scan looks at.
-  const held = Array.from(
-    { length: 20_000 },
-    (_, index) => `imagewire.${formatWindowStart(NOW_MS - (index + 1000) * WINDOW_MS)}.ndjson`,
-  );
+  const held = Array.from({ length: 20_000 }, nameOf);
   for (const name of [...held, NAME]) writeFileSync(path(name), 'x');
   const known: Parameters<typeof drop.scan>[1] = {
     isRecorded: () => false,
