@@ -27,27 +27,15 @@ beforeEach(() => {
 /** Starts with these settings, which must be refused. @returns the message */
 async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<string> {
   const data = join(folder, 'data');
-  const config = loadConfig({
-    flags: {},
-    env: { WIREWATCH_SERVER_PORT: '0', ...env },
-    file: undefined,
-    dataFolder: data,
-  });
+  const given = { flags: {}, env: { WIREWATCH_SERVER_PORT: '0', ...env }, file: undefined };
+  const config = loadConfig({ ...given, dataFolder: data });
   const ingestThread = bootIngestThread();
   let isRunning = true;
   ingestThread.once('exit', () => {
     isRunning = false;
   });
-  const start = startAppliance({
-    config,
-    kind: 'appliance',
-    log: pino({ level: 'silent' }),
-    ingestThread,
-  });
-  const refusal = await start.then(
-    () => assert.fail('it started'),
-    (error: unknown) => error,
-  );
+  const start = startAppliance({ config, kind: 'appliance', log: pino({ level: 'silent' }), ingestThread });
+  const refusal = await start.catch((error: unknown) => error);
   assert.ok(refusal instanceof Refused, String(refusal));
   assert.equal(refusal.code, code);
   assert.equal(isRunning, false, 'the ingest thread is running');

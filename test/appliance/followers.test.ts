@@ -93,11 +93,8 @@ function exportsOf(prng: Prng): DroppedFile[] {
       const content = contentOf(form, rows);
       files.push({ name, content });
       if (prng.chance(0.3)) files.push({ name, content });
-      const corrected = rows.map((row) => ({
-        ...row,
-        strength_score: prng.below(99),
-        exported_at: formatMs(windowMs),
-      }));
+      const exported_at = formatMs(windowMs);
+      const corrected = rows.map((row) => ({ ...row, strength_score: prng.below(99), exported_at }));
       if (prng.chance(0.4)) files.push({ name, content: contentOf(form, corrected) });
     }
   }
@@ -136,12 +133,9 @@ async function write(files: readonly DroppedFile[], prng: Prng): Promise<void> {
     }
     await sleep(prng.below(40));
   }
+  const archived = () => filesBelow(join(appliance.drop, 'archive')).length;
   while (archived() < files.length) await sleep(POLL_MS);
   isWritten = true;
-}
-
-function archived(): number {
-  return filesBelow(join(appliance.drop, 'archive')).length;
 }
 
 test('every follower sees every version once and in order', async () => {

@@ -7,7 +7,6 @@ import { pino } from 'pino';
 import { startApplianceIngest } from '../../src/appliance-ingest.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { createConditions } from '../../src/health/alert-conditions.ts';
-
 import { LogDamage } from '../../src/store/log-errors.ts';
 
 /** Ends when it is asked to. */

@@ -13,6 +13,17 @@ const FULL = '/dev/full';
 
 const noFullDevice = !existsSync(FULL) && 'there is no /dev/full';
 
+/** An output that goes to this file, with its failures, and how many lines were lost each time. */
+function outputTo(path: string) {
+  const [failures, lost]: [string[], number[]] = [[], []];
+  const output = new LogOutput(openLogFile(path), {
+    onFailure: (error) => failures.push(error.message),
+    onLost: (lines) => lost.push(lines),
+  });
+  const flushed = () => new Promise<void>((resolve) => output.flush(resolve));
+  return { output, failures, lost, flushed };
+}
+
 describe('when it cannot be written', { skip: noFullDevice }, () => {
   test('a log file on a full disk stops nothing, and stderr reports it', () =>
     inFolder(async (folder) => {
@@ -31,13 +42,7 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
   test('waiting lines are written once possible, and dropped ones are counted', () =>
     inFolder(async (folder) => {
       const file = path.join(folder, 'log');
-      const failures: string[] = [];
-      const lost: number[] = [];
-      const output = new LogOutput(openLogFile(FULL), {
-        onFailure: (error) => failures.push(error.message),
-        onLost: (lines) => lost.push(lines),
-      });
-      const flushed = () => new Promise<void>((resolve) => output.flush(resolve));
+      const { output, failures, lost, flushed } = outputTo(FULL);
       const line = `${'x'.repeat(1023)}\n`;
       output.write(line);
       await flushed();
@@ -61,12 +66,7 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
       const [pipe, file] = [path.join(folder, 'pipe'), path.join(folder, 'log')];
       spawnSync('mkfifo', [pipe]);
       const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
-      const failures: string[] = [];
-      const output = new LogOutput(openLogFile(pipe), {
-        onFailure: (error) => failures.push(error.message),
-        onLost: () => {},
-      });
-      const flushed = () => new Promise<void>((resolve) => output.flush(resolve));
+      const { output, failures, flushed } = outputTo(pipe);
       closeSync(reader);
       output.write('a line\n');
       await flushed();

@@ -8,7 +8,7 @@ import { createInstallation, TEST_SETTINGS } from '../support/appliance.ts';
 import { runBeside } from '../support/command.ts';
 import { type Line, linesOf, serve } from '../support/log-lines.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
-import { source } from '../support/scripts.ts';
+import { runScript, source } from '../support/scripts.ts';
 
 /** Waits for a line with this message in a log file. */
 function lineIn(run: RunningProgram, file: string, msg: string): Promise<Line> {
@@ -37,20 +37,14 @@ describe('in a log file', () => {
       const file = path.join(folder, 'wirewatch.log');
       for (const starts of [1, 2]) {
         const run = serve(folder, file);
-        await run.until('a start', () =>
-          linesOf(file)
-            .filter(({ msg }) => msg === 'listening')
-            .at(starts - 1),
-        );
+        const listening = () => linesOf(file).filter(({ msg }) => msg === 'listening');
+        await run.until('a start', () => listening().at(starts - 1));
         assert.equal(await run.stop(), 0);
         assert.equal(run.stderr(), '');
       }
       assert.equal(linesOf(file).filter(({ msg }) => msg === 'stopped').length, 2);
-      assert.equal(
-        statSync(file).mode & 0o137,
-        0,
-        'only the owner may write the log, and only the group may also read it',
-      );
+      // Only the owner may write the log, and only the group may also read it.
+      assert.equal(statSync(file).mode & 0o137, 0);
     }));
 
   test('external names cannot inject control characters into a terminal or --json', () =>
@@ -68,10 +62,8 @@ describe('in a log file', () => {
         assert.doesNotMatch(shown, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
         assert.ok(shown.includes('evil\\u009b2J\\u0085\\u007f\\u202e\\u001b[2J'), shown);
       }
-      assert.ok(
-        JSON.stringify(line).includes(JSON.stringify(name).slice(1, -1)),
-        'the log must contain the original name',
-      );
+      // The log contains the original name.
+      assert.ok(JSON.stringify(line).includes(JSON.stringify(name).slice(1, -1)));
       await run.stop();
     }));
 
@@ -147,10 +139,7 @@ test("a request's line equals pino's, and is omitted below the log level", () =>
       log.info(fields, 'request');
       logInfo(log, fields, 'request');
     }`;
-  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', code], {
-    encoding: 'utf8',
-    timeout: 60_000,
-  });
+  const { status, stderr } = runScript(code);
   assert.equal(status, 0, stderr);
   const lines = stderr.split('\n').map((line) => line.replace(/"time":"[\d-]{10}T[\d:.]{12}Z"/, '"time":T'));
   assert.equal(lines.length, 3, stderr);

@@ -25,11 +25,8 @@ const LARGE_PAGE = `${CHANGES}&limit=${LARGE_ROWS}`;
 const appliance = await sharedAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
 const text = 'x'.repeat(4000);
 const members = {
-  article_headline: text,
-  source_language: text,
-  article_publisher_id: 1,
-  article_publisher_name: text,
-  article_url: `https://long.example/${text}`,
+  ...{ article_headline: text, source_language: text, article_url: `https://long.example/${text}` },
+  ...{ article_publisher_id: 1, article_publisher_name: text },
 };
 const rows = newRows(LARGE_ROWS, members);
 const filled = await appliance.dropped(fileName('newswire', nextWindowMs(), 'ndjson'), ndjson(rows));
@@ -101,11 +98,11 @@ async function stalledReader() {
 test('a stop completes a response in progress, accepts nothing new, and is exit code 0', () =>
   stopping(async (run, reader) => {
     // The port closes shortly after the line is written.
-    const isRefused = () =>
-      fetch(`${url}/nowhere`).then(
-        (answer) => answer.arrayBuffer().then(() => false),
-        () => true,
-      );
+    const isRefused = async (): Promise<boolean> => {
+      const answer = await fetch(`${url}/nowhere`).catch(() => null);
+      await answer?.arrayBuffer();
+      return answer === null;
+    };
     await until('the port is closed', isRefused);
     const [answer, ...more] = parseResponses(await reader.rest(), ['GET']);
     assert.equal(answer?.status, 200);
@@ -138,10 +135,8 @@ test('a client that sends a hundred or more requests before the first response i
     assert.equal((await fetch(`${url}/nowhere`)).status, 404);
     const paths = () => run.log().flatMap(({ msg, path }) => (msg === 'request' ? path : []));
     await run.until('the last line', () => paths().includes('/nowhere'));
-    assert.ok(
-      !paths().includes('/v1/detections/x'),
-      'requests of a disconnected client must not be processed',
-    );
+    // Requests of a disconnected client are not processed.
+    assert.ok(!paths().includes('/v1/detections/x'));
   }));
 
 test('a log pipe without a reader does not delay a stop', () =>

@@ -10,7 +10,7 @@ import { entriesAfter } from '../../src/log/log-reader.ts';
 import { openContent } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
 import { sharedAppliance, startAppliance } from '../support/appliance.ts';
-import { runToEnd } from '../support/command.ts';
+import { assertFailed, runToEnd } from '../support/command.ts';
 import { copyTo, logOf } from '../support/copy-at.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -76,9 +76,8 @@ describe('a folder', () => {
     await drop();
     backUp(folder);
     const own = filesIn(folder);
-    const later = runToEnd(['backup', folder, '--data', before]);
-    assert.equal(later.status, 1);
-    assert.match(later.stderr, /refused is left as it is: .* later state of this .* Name another place/);
+    const later = /refused is left as it is: .* later state of this .* Name another place/;
+    assertFailed(runToEnd(['backup', folder, '--data', before]), 1, later);
     const data = filesIn(before);
     assert.match(refusal(['backup', before]), /is left as it is: it is a data folder/);
     assert.deepEqual(filesIn(before), data);
@@ -131,8 +130,8 @@ describe('a folder', () => {
     // access.db is the later one, which knows that the subscription was removed.
     await own.serving().stop();
     own.cli(['restore', before, '--replace']);
-    const inLog = () =>
-      [...entriesAfter(join(own.data, 'log'), null)].some(({ part }) => part.lines().some(isRemoved));
+    const entries = () => entriesAfter(join(own.data, 'log'), null);
+    const inLog = () => entries().some(({ part }) => part.lines().some(isRemoved));
     assert.ok(inLog());
     await own.restart();
     await until('the rows to be removed again', async () => !inLog());
@@ -143,16 +142,12 @@ describe('a folder', () => {
     for (const place of [appliance.data, join(appliance.data, 'log'), join(appliance.data, 'log', 'x')])
       assert.match(refusal(['backup', place]), /is part of the data folder/);
     assert.match(refusal(['backup', join(appliance.drop, 'x')]), /is part of the drop folder/);
-    assert.match(
-      refusal(['backup', target('nowhere/one')]),
-      /cannot write the copy .*one: .*no such file or folder\. Check that the disk/,
-    );
+    const lost = /cannot write the copy .*one: .*no such file or folder\. Check that the disk/;
+    assert.match(refusal(['backup', target('nowhere/one')]), lost);
     assert.ok(!existsSync(target('nowhere')));
     writeFileSync(target('a-file'), '');
-    assert.match(
-      refusal(['backup', target('a-file')]),
-      /cannot write the copy .*a-file: .*Use another folder/,
-    );
+    const unusable = /cannot write the copy .*a-file: .*Use another folder/;
+    assert.match(refusal(['backup', target('a-file')]), unusable);
     backUp(join(appliance.data, 'copy'));
     rmSync(join(appliance.data, 'copy'), { recursive: true });
   });
@@ -174,6 +169,5 @@ test('without a place, in the command or in the configuration, it is a mistake i
 test('an installation that was never started is refused with exit code 78', () => {
   runToEnd(['account', 'add', 'a', '--name', 'A', '--data', target('fresh')]);
   const fresh = runToEnd(['backup', target('none'), '--data', target('fresh')]);
-  assert.equal(fresh.status, 78);
-  assert.match(fresh.stderr, /secret is missing\. The first start makes it: wirewatch serve/);
+  assertFailed(fresh, 78, /secret is missing\. The first start makes it: wirewatch serve/);
 });

@@ -15,23 +15,18 @@ test('a read of the replaced log, or of its database, may fail once; the restore
     history.stop();
     const stage = dataFolder(testFolder());
     cpSync(history.folder.log, stage.log, { recursive: true });
+    const compared = () => replacedHistory(history.folder, stage, new Given()).isSame;
     const isSame = (log: string, times: number) =>
-      withFailingReads(
-        listSegments(log).at(-1)?.path ?? '',
-        times,
-        () => replacedHistory(history.folder, stage, new Given()).isSame,
-      );
+      withFailingReads(listSegments(log).at(-1)?.path ?? '', times, compared);
     assert.equal(await isSame(history.folder.log, 1), true);
     assert.equal(await isSame(history.folder.log, Number.POSITIVE_INFINITY), false);
     await assert.rejects(isSame(stage.log, 1), LogFailure);
     // The driver looks for the folder of a database before it opens that.
     const looksFailing = (times: number) => {
       let left = times;
-      using _ = patched(
-        'existsSync',
-        (isThere) => (path) => (path === history.folder.root && left-- > 0 ? false : isThere(path)),
-      );
-      return replacedHistory(history.folder, stage, new Given()).isSame;
+      const { root } = history.folder;
+      using _ = patched('existsSync', (real) => (path) => !(path === root && left-- > 0) && real(path));
+      return compared();
     };
     assert.deepEqual([1, 2].map(looksFailing), [true, false]);
   }));

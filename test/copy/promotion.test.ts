@@ -109,17 +109,9 @@ test('a machine that goes back to before its own promotion leaves the copy alone
   // What it wrote itself heals its log.
   await requireNewest(first.place, first.folder, false);
   first.kill();
+  const to = { data: first.folder.root, drop: testFolder(), replace: true, untilMs };
   const back = (standby: boolean) =>
-    restore({
-      source: first.place,
-      data: first.folder.root,
-      drop: testFolder(),
-      now: first.now,
-      onProgress() {},
-      replace: true,
-      standby,
-      untilMs,
-    });
+    restore({ ...to, source: first.place, now: first.now, onProgress() {}, standby });
   await assert.rejects(back(true), /a machine follows the copy to its newest entry/);
   const made = await back(false);
   assert.ok(!('earlier' in made) && made.detections === 1);

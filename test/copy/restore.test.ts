@@ -18,7 +18,7 @@ import { isLocked } from '../../src/store/locks.ts';
 import { formatMs, HOUR_MS } from '../../src/time.ts';
 import { openAccess } from '../support/access.ts';
 import { createKey } from '../support/appliance.ts';
-import { runToEnd } from '../support/command.ts';
+import { assertFailed, runToEnd } from '../support/command.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { idOf } from '../support/export-files.ts';
 import { createCopied, QUIETLY, rowsFrom } from '../support/history.ts';
@@ -54,18 +54,15 @@ describe('if the data folder has the same log as the copy', () => {
     const damaged = copyOf(data, 'kept-damaged');
     for (const database of ['detections.db', 'access.db']) writeFileSync(join(damaged, database), 'damaged');
     const lost = restored(same, '--replace', '--data', damaged);
-    assert.deepEqual(
-      [lost.detections, lost.access, lost.raised],
-      [51, 'continued', true],
-      'without its database it is not certain that it has all of its log',
-    );
+    // Without its database it is not certain that it has all of its log.
+    assert.deepEqual([lost.detections, lost.access, lost.raised], [51, 'continued', true]);
     writeFileSync(join(data, 'access.db'), 'damaged');
     const result = restored(same, '--replace', '--data', data);
     assert.deepEqual([result.detections, result.access, result.raised], [51, 'continued', false]);
     assertSameContent(contentOfDetections(data), expected);
-    const log = await served(data);
-    const isMadeAnew = log.some(({ msg }) => /rebuilt|brought up to date/.test(String(msg)));
-    assert.ok(!isMadeAnew, 'the database must be as after a stop');
+    // The database is as after a stop.
+    const messages = (await served(data)).map(({ msg }) => msg);
+    assert.doesNotMatch(messages.join('\n'), /rebuilt|brought up to date/);
     // The search for missing windows adds its own entry.
     const [found, before] = [contentOfDetections(data), expected].map(withoutOpenDelivery);
     assertSameContent(found ?? {}, before ?? {});
@@ -79,12 +76,17 @@ async function readBy(data: string): Promise<void> {
   assert.equal(await serving.stop(), 0);
 }
 
+/** Completes the removal of a subscription, and gives its number away again. */
+function addAgain(access: Database, atMs: number): void {
+  removeSubscription(access, 7001);
+  closeRemovals(access, [7001]);
+  addSubscription(access, { id: 7001, account_id: 'agency' }, atMs);
+}
+
 /** The rows of the change stream in versions of an epoch. */
 function announcedIn(data: string): unknown[] {
-  return inDetections<{ body: string }>(
-    data,
-    'SELECT body FROM stream_row WHERE version > 1000 ORDER BY position',
-  ).map(({ body }) => {
+  const select = 'SELECT body FROM stream_row WHERE version > 1000 ORDER BY position';
+  return inDetections<{ body: string }>(data, select).map(({ body }) => {
     const { id, version, article } = JSON.parse(body);
     return { id, version, headline: article.headline };
   });
@@ -93,11 +95,8 @@ function announcedIn(data: string): unknown[] {
 describe('if the end of the log is, or may be, lost', () => {
   test('on another machine versions are raised and positions continue a year ahead, once, and it says so', async () => {
     const data = join(work, 'other', 'machine');
-    const result = restored(backup, '--data', data);
-    assert.deepEqual(
-      [result.detections, result.raised, result.replaced, result.orphans],
-      [50, true, null, []],
-    );
+    const { detections, raised, replaced, orphans } = restored(backup, '--data', data);
+    assert.deepEqual([detections, raised, replaced, orphans], [50, true, null, []]);
     // It is not known what clients have missed.
     assert.equal(announcedIn(data).length, 50);
     const [epoch, ...more] = epochsIn(data);
@@ -114,8 +113,7 @@ describe('if the end of the log is, or may be, lost', () => {
     for (const table of ['detection', 'stream_row', 'stream', 'ingest_file'])
       assert.deepEqual(again[table], content[table], table);
     assert.equal(epochsIn(data).length, 1);
-    const drafts = readdirSync(data).filter((name) => /^(\.|incoming|replaced)/.test(name));
-    assert.deepEqual(drafts, []);
+    assert.doesNotMatch(readdirSync(data).join('\n'), /^(\.|incoming|replaced)/m);
     const { stdout } = run('restore', backup, '--data', join(work, 'told'));
     assert.match(stdout, /raised by 1,000, once, and positions continue a year ahead/);
     assert.ok(stdout.trimEnd().endsWith(`wirewatch serve --data ${join(work, 'told')}`), stdout);
@@ -126,10 +124,8 @@ describe('if the end of the log is, or may be, lost', () => {
     const settings = { WIREWATCH_COPY_TO: backup, WIREWATCH_COPY_STANDBY: 'true' };
     const { status, stdout } = runToEnd(['restore', backup, '--replace', '--data', data], settings);
     assert.equal(status, 0);
-    assert.match(
-      stdout,
-      /1 file in the archive is not in the copy\. Drop it again on the writer:\n {2}archive/,
-    );
+    const named = /1 file in the archive is not in the copy\. Drop it again on the writer:\n {2}archive/;
+    assert.match(stdout, named);
     assert.deepEqual([detectionsIn(data), epochsIn(data)], [50, []]);
   });
 
@@ -148,9 +144,7 @@ describe('if the end of the log is, or may be, lost', () => {
     const data = copyOf(stopped, 'orphans-of-old');
     rmSync(join(data, 'log'), { recursive: true });
     const access = openAccess(data);
-    removeSubscription(access, 7001);
-    closeRemovals(access, [7001]);
-    addSubscription(access, { id: 7001, account_id: 'agency' }, Date.now());
+    addAgain(access, Date.now());
     access.close();
     assert.equal(restored(backup, '--replace', '--data', data).orphans.length, 1);
     await readBy(data);
@@ -169,18 +163,12 @@ describe('if the end of the log is, or may be, lost', () => {
       return inDetections<{ removed: number }>(data, 'SELECT removed FROM stream')[0]?.removed;
     };
     const addedMs = endMs + 24 * HOUR_MS;
-    const ended = [
-      endedOf('fast-clock', (access) =>
-        writing(access, () => access.prepare('UPDATE subscription SET created_at = ?').run(addedMs)),
-      ),
-      endedOf('removed', (access) => removeSubscription(access, 7001)),
-      endedOf('added-again', (access) => {
-        removeSubscription(access, 7001);
-        closeRemovals(access, [7001]);
-        addSubscription(access, { id: 7001, account_id: 'agency' }, endMs - 24 * HOUR_MS);
-      }),
-    ];
-    assert.deepEqual(ended, [0, 1, 1]);
+    const isFast = endedOf('fast-clock', (access) =>
+      writing(access, () => access.prepare('UPDATE subscription SET created_at = ?').run(addedMs)),
+    );
+    const isRemoved = endedOf('removed', (access) => removeSubscription(access, 7001));
+    const isAddedAgain = endedOf('added-again', (access) => addAgain(access, endMs - 24 * HOUR_MS));
+    assert.deepEqual([isFast, isRemoved, isAddedAgain], [0, 1, 1]);
   });
 
   test('rows of a subscription whose removal is cut off by --until go, since its number may have a new owner', async () => {
@@ -263,9 +251,8 @@ describe('if the end of the log is, or may be, lost', () => {
     log.close();
     db.close();
     const before = epochsIn(data);
-    const { status, stderr } = run('restore', whole, '--replace', '--data', data);
-    assert.equal(status, 1);
-    assert.match(stderr, /no room for version epoch 3: .* empty data folder.*Nothing was changed/s);
+    const refused = run('restore', whole, '--replace', '--data', data);
+    assertFailed(refused, 1, /no room for version epoch 3: .* empty data folder.*Nothing was changed/s);
     assert.deepEqual(epochsIn(data), before);
     assert.equal(restored(whole, '--data', join(work, 'with-room')).detections, 51);
   });
@@ -286,19 +273,15 @@ describe('if the end of the log is, or may be, lost', () => {
 
   test('--until restores an earlier state; later files stay archived, and revoked keys stay revoked', async () => {
     const data = copyOf(stopped, 'until');
-    const [{ id = '' } = {}]: { id?: string }[] = JSON.parse(
-      run('key', 'list', '--data', data, '--json').stdout,
-    );
+    const [{ id }] = JSON.parse(run('key', 'list', '--data', data, '--json').stdout);
     run('key', 'revoke', id, '--yes', '--data', data);
     const refused = run('restore', backup, '--replace', '--until', '2020-01-01T00:00:00Z', '--data', data);
-    assert.equal(refused.status, 1);
-    assert.match(refused.stderr, /contains nothing from before 2020-01-01T00:00:00Z\. Nothing was changed/);
+    assertFailed(refused, 1, /contains nothing from before 2020-01-01T00:00:00Z\. Nothing was changed/);
     const result = restored(backup, '--replace', '--until', formatMs(backedUpAtMs), '--data', data);
     assert.deepEqual([result.detections, result.raised, result.orphans.length], [50, true, 1]);
     // What clients have in a later version is announced again, as it is now; what they alone have is listed.
-    assert.deepEqual(announcedIn(data), [
-      { id: idOf(first), version: 1002, headline: first.article_headline },
-    ]);
+    const again = { id: idOf(first), version: 1002, headline: first.article_headline };
+    assert.deepEqual(announcedIn(data), [again]);
     assert.equal(result.gone.count, 1);
     assert.equal(readFileSync(result.gone.file, 'utf8'), `${idOf(added)}\n`);
     assert.equal(epochsIn(data)[0]?.orphans, 'left');
@@ -326,9 +309,8 @@ describe('if the end of the log is, or may be, lost', () => {
 describe('into a folder', () => {
   test('with an installation needs --replace, and moves it aside', () => {
     const data = copyOf(stopped, 'replaced');
-    const { status, stderr } = run('restore', backup, '--data', data);
-    assert.equal(status, 1);
-    assert.match(stderr, /already contains an installation .*add --replace/);
+    const refused = run('restore', backup, '--data', data);
+    assertFailed(refused, 1, /already contains an installation .*add --replace/);
     assertSame(contentOf(data), contentOf(stopped));
     const before = contentOf(data);
     const result = restored(backup, '--replace', '--data', data);
@@ -340,9 +322,8 @@ describe('into a folder', () => {
   });
 
   test('used by a running appliance is refused, and the appliance continues', async () => {
-    const { status, stderr } = appliance.cli(['restore', backup, '--replace'], { anyStatus: true });
-    assert.equal(status, 1);
-    assert.match(stderr, /Wirewatch is using .*Stop it first. Nothing was changed/);
+    const refused = appliance.cli(['restore', backup, '--replace'], { anyStatus: true });
+    assertFailed(refused, 1, /Wirewatch is using .*Stop it first. Nothing was changed/);
     assert.equal((await appliance.get('/v1/me')).status, 200);
     assert.ok(isLocked(join(appliance.data, 'lock')));
   });

@@ -29,15 +29,13 @@ function credentialsFile(text = `${CREDENTIALS.access}\n${CREDENTIALS.secret}\n`
   return path;
 }
 
-const settings = (changes = {}) => ({
-  endpoint: server.endpoint,
-  region: REGION,
-  credentials: credentialsFile(),
-  ...changes,
-});
+function settings(changes = {}) {
+  return { endpoint: server.endpoint, region: REGION, credentials: credentialsFile(), ...changes };
+}
 
 const open = (to = `s3://${BUCKET}/copies/a`, changes = {}, limitMs = 30_000) =>
   openS3Place(to, settings(changes), limitMs);
+const openWith = (changes: object) => open(undefined, changes);
 
 /** Work must fail with an error of this class and text, without any of the credentials. */
 const failing =
@@ -179,28 +177,20 @@ test('addresses that are none are refused', async () => {
   );
   for (const to of [...wrong, 's3://buc ket/a', 's3://bucket/a\nb'])
     await refused(openPlace(to, settings()), /is not the address of a bucket/, to);
-  const { access, secret } = { access: CREDENTIALS.access, secret: encodeURIComponent(CREDENTIALS.secret) };
-  for (const endpoint of ['host:9000', 'ftp://host', `http://${access}:${secret}@host`, 'http://host/?a=b'])
-    await refused(open(undefined, { endpoint }), /Write https:\/\/HOST/, endpoint);
+  const user = `${CREDENTIALS.access}:${encodeURIComponent(CREDENTIALS.secret)}`;
+  for (const endpoint of ['host:9000', 'ftp://host', `http://${user}@host`, 'http://host/?a=b'])
+    await refused(openWith({ endpoint }), /Write https:\/\/HOST/, endpoint);
 });
 
 test('credentials: a file for its owner alone', async () => {
+  const { access, secret } = CREDENTIALS;
   for (const mode of [0o604, 0o602, 0o644])
-    await refused(
-      open(undefined, { credentials: credentialsFile(undefined, mode) }),
-      /others can .*chmod o= \//,
-    );
-  for (const text of [
-    '',
-    CREDENTIALS.access,
-    `${CREDENTIALS.access}\n\n`,
-    `\n${CREDENTIALS.secret}`,
-    `${CREDENTIALS.access}\n${CREDENTIALS.secret} x`,
-  ])
-    await refused(open(undefined, { credentials: credentialsFile(text) }), /Put the access key/);
-  await refused(open(undefined, { credentials: '/none' }), /cannot read.*no such file/);
-  const windows = credentialsFile(`${CREDENTIALS.access}\r\n${CREDENTIALS.secret}\r\n`, 0o640);
-  await tryPlace(await open(undefined, { credentials: windows }));
+    await refused(openWith({ credentials: credentialsFile(undefined, mode) }), /others can .*chmod o= \//);
+  for (const text of ['', access, `${access}\n\n`, `\n${secret}`, `${access}\n${secret} x`])
+    await refused(openWith({ credentials: credentialsFile(text) }), /Put the access key/);
+  await refused(openWith({ credentials: '/none' }), /cannot read.*no such file/);
+  const windows = credentialsFile(`${access}\r\n${secret}\r\n`, 0o640);
+  await tryPlace(await openWith({ credentials: windows }));
 });
 
 test('credentials: environment variables, with a session', async () => {
@@ -210,15 +200,16 @@ test('credentials: environment variables, with a session', async () => {
   };
   try {
     forget();
-    await refused(open(undefined, { credentials: '' }), /into AWS_ACCESS_KEY_ID and/);
+    const opened = () => openWith({ credentials: '' });
+    await refused(opened(), /into AWS_ACCESS_KEY_ID and/);
     process.env.AWS_ACCESS_KEY_ID = CREDENTIALS.access;
-    await refused(open(undefined, { credentials: '' }), /into AWS_ACCESS_KEY_ID/);
+    await refused(opened(), /into AWS_ACCESS_KEY_ID/);
     process.env.AWS_SECRET_ACCESS_KEY = CREDENTIALS.secret;
-    await tryPlace(await open(undefined, { credentials: '' }));
+    await tryPlace(await opened());
     server.sessionToken = 'a token+/=';
-    await unreachable(tryPlace(await open(undefined, { credentials: '' })), /InvalidToken/);
+    await unreachable(tryPlace(await opened()), /InvalidToken/);
     process.env.AWS_SESSION_TOKEN = server.sessionToken;
-    await tryPlace(await open(undefined, { credentials: '' }));
+    await tryPlace(await opened());
     // They belong to the variables, not to a file.
     await unreachable(tryPlace(await open()), /InvalidToken/);
   } finally {
@@ -250,10 +241,8 @@ test("Amazon's addresses: the bucket in the host name, unless it has dots", asyn
   });
   for (const to of ['s3://bucket/a', 's3://a.bucket'])
     assert.equal(await (await open(to, { endpoint: '' })).read('x'), null);
-  assert.deepEqual(asked, [
-    'https://bucket.s3.eu-test-1.amazonaws.com/a/x',
-    'https://s3.eu-test-1.amazonaws.com/a.bucket/x',
-  ]);
+  const host = 's3.eu-test-1.amazonaws.com';
+  assert.deepEqual(asked, [`https://bucket.${host}/a/x`, `https://${host}/a.bucket/x`]);
 });
 
 test('a service below a path', async () => {

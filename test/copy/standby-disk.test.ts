@@ -63,13 +63,14 @@ test('a full disk is not called a damaged copy; after a lost write it applies no
   });
   const recovered = await recoverDetections({ folder: dataFolder(data), ...QUIETLY });
   const failures: (string | null)[] = [];
+  const send = (name: string, failure: string | null) =>
+    void (name === 'following' && failures.push(failure));
   let ended: unknown = null;
   createStandby()
     .prepare({
       settings: { data, mode: 'serve', copy: COPY } as unknown as IngestSettings,
       recovered,
-      send: ((name, failure) =>
-        void (name === 'following' && failures.push(failure as string | null))) as ToMain,
+      send: send as ToMain,
       timer: new WakeableTimer(),
       stopped: stop.signal,
       log() {},

@@ -5,7 +5,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createInstallation, createKey, putFile, type Serving } from '../support/appliance.ts';
-import { runToEnd } from '../support/command.ts';
+import { assertFailed, runToEnd } from '../support/command.ts';
 import { openConsole } from '../support/console-client.ts';
 import { reading } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow, newRows, nextWindowMs } from '../support/export-files.ts';
@@ -51,9 +51,8 @@ async function roleOf({ get }: Serving): Promise<string> {
 
 test('a standby without what the copy has is refused, and creates nothing', () => {
   rmSync(other.data, { recursive: true });
-  const { status, stderr } = other.cli(['serve', '--port', '0'], { anyStatus: true });
-  assert.equal(status, 78);
-  assert.match(stderr, /Run this first: wirewatch restore/);
+  const refused = other.cli(['serve', '--port', '0'], { anyStatus: true });
+  assertFailed(refused, 78, /Run this first: wirewatch restore/);
   assert.equal(existsSync(join(other.data, 'access.db')), false);
 });
 
@@ -72,9 +71,8 @@ test('it follows: rows, accounts, keys', async () => {
   await dropped(writer);
   one.cli(['account', 'add', 'second', '--name', 'Second']);
   await sameRows(standby, writer);
-  await until('the account', async () =>
-    other.cli(['account', 'list', '--json']).stdout.includes('"second"'),
-  );
+  const accounts = () => other.cli(['account', 'list', '--json']).stdout;
+  await until('the account', () => accounts().includes('"second"'));
 });
 
 test('what is removed leaves its files, too', async () => {
@@ -108,12 +106,11 @@ test('behind a compaction it makes its database anew, and follows', async () => 
 test('what changes something is refused there, with where to do it; so it is while it is stopped', async () => {
   const add = ['account', 'add', 'third', '--name', 'Third'];
   const running = other.cli(add, { anyStatus: true });
-  assert.equal(running.status, 1);
-  assert.match(running.stderr, /follows .*copy\. Run the command on the writer/);
+  assertFailed(running, 1, /follows .*copy\. Run the command on the writer/);
   await standby.stop();
   // Also without the configuration that says what it is.
   for (const stopped of [other.cli(add, { anyStatus: true }), runToEnd([...add, '--data', other.data])])
-    assert.deepEqual([stopped.status, /standby: it follows (the copy|\/)/.test(stopped.stderr)], [1, true]);
+    assertFailed(stopped, 1, /standby: it follows (the copy|\/)/);
   standby = await other.serve();
   await sameRows(standby, writer);
 });
@@ -153,9 +150,7 @@ test('promoted while the writer stands still, it ingests; the writer then finds 
 
 test('it stays the writer after a restart, and the old one starts only as its standby', async () => {
   await writer.stop();
-  const refused = one.cli(['serve', '--port', '0'], { anyStatus: true });
-  assert.equal(refused.status, 78);
-  assert.match(refused.stderr, /another machine took over/);
+  assertFailed(one.cli(['serve', '--port', '0'], { anyStatus: true }), 78, /another machine took over/);
   await standby.stop();
   const back = await other.serve();
   assert.equal(await roleOf(back), 'writer');

@@ -9,6 +9,7 @@ import { after, before, test } from 'node:test';
 import { commitsBackwards } from '../../src/log/log-reader.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { assertFailed } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { changedRows, createMachinePair } from '../support/machine-pair.ts';
 import { until } from '../support/until.ts';
@@ -41,6 +42,12 @@ const copyModes = (installation: Installation) =>
 
 const alerts = () => one.cli(['alert', 'list']).stdout;
 
+/** The place, in which a start may have made another one. */
+function bringBack(): void {
+  rmSync(place, { recursive: true, force: true });
+  renameSync(`${place}-away`, place);
+}
+
 test('a file is shown once its entry is in the copy', async () => {
   const dropped = drop();
   await until('the rows', async () => (await rowsOf(writer)).length === dropped.length);
@@ -65,9 +72,8 @@ test('while the copy is away ingest waits with an alert, reads go on, and a kill
   assert.deepEqual(await rowsOf(writer), rows);
   // A start makes a place that is missing, and tries again and again.
   await until('the place to be back', () => {
-    rmSync(place, { recursive: true, force: true });
     try {
-      renameSync(`${place}-away`, place);
+      bringBack();
     } catch {}
     return !existsSync(`${place}-away`);
   });
@@ -81,8 +87,7 @@ test('a stop while it waits loses nothing', async () => {
   drop();
   await until('the alert', async () => /Ingest waits for it/.test(alerts()));
   await writer.stop();
-  rmSync(place, { recursive: true, force: true });
-  renameSync(`${place}-away`, place);
+  bringBack();
   writer = await one.serve();
   await until('the rows', async () => (await rowsOf(writer)).length === rows.length + 2);
 });
@@ -91,13 +96,12 @@ test('a command on a stopped installation waits for the copy, too', async () => 
   await writer.stop();
   renameSync(place, `${place}-away`);
   const refused = one.cli(['window', 'expect', 'newswire', '2026-11-20T08:00:00Z'], { anyStatus: true });
-  assert.equal(refused.status, 1);
-  assert.match(
-    refused.stderr,
+  assertFailed(
+    refused,
+    1,
     /could not be written, for which changes wait: .*\. What was begun is completed once/,
   );
-  rmSync(place, { recursive: true, force: true });
-  renameSync(`${place}-away`, place);
+  bringBack();
   one.cli(['window', 'expect', 'newswire', '2026-11-20T09:00:00Z']);
   writer = await one.serve();
 });

@@ -15,20 +15,18 @@ const { inDrop, reasonBeside } = exportTrials(() => appliance);
 
 const appliance = await sharedAppliance();
 const SKIPPING = { WIREWATCH_INGEST_BAD_ROWS: 'skip' };
+const drop = (content: string) => appliance.dropped(fileName('newswire', nextWindowMs()), content);
+const replay = () => JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
+const skippedBeside = (destination: unknown) => inDrop(`${destination}.skipped.ndjson`);
 
 test('rows of unknown subscriptions are skipped and counted, and a replay applies them', async () => {
   await appliance.restart({ WIREWATCH_INGEST_EARLIEST_TIME: '2001-01-01T00:00:00Z' });
   const old = { subscription_id: 7300, first_detected_at: '2002-01-01T00:00:00Z' };
   const [known, unknown, other] = [newRow(), newRow(old), newRow({ subscription_id: 999_999 })];
   const history = newRow(old);
-  assert.equal(
-    (await appliance.dropped('newswire.backfill-old.ndjson', ndjson([history]))).msg,
-    'file applied',
-  );
-  const text = await appliance.dropped(
-    fileName('newswire', nextWindowMs()),
-    ndjson([known, unknown, unknown, other]),
-  );
+  const first = await appliance.dropped('newswire.backfill-old.ndjson', ndjson([history]));
+  assert.equal(first.msg, 'file applied');
+  const text = await drop(ndjson([known, unknown, unknown, other]));
   assert.deepEqual([text.msg, text.rows, text.created], ['file applied', 4, 1]);
   assert.deepEqual(text.unknown_rows, { '7300:text': 2, '999999:text': 1 });
   // 7002 has no photos.
@@ -42,15 +40,14 @@ test('rows of unknown subscriptions are skipped and counted, and a replay applie
   const before = await appliance.detection(idOf(known));
   // It reads them with the earliest_time of then.
   await appliance.restart();
-  const replayed = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
-  assert.equal(replayed.created, 2);
-  assert.equal(replayed.updated, 0);
+  const replayed = replay();
+  assert.deepEqual([replayed.created, replayed.updated], [2, 0]);
   for (const row of [unknown, history]) assert.equal((await appliance.detection(idOf(row), key))?.version, 1);
   assert.deepEqual(await appliance.detection(idOf(known)), before);
-  const again = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
+  const again = replay();
   assert.deepEqual([again.created, again.updated, again.rescored, again.left_out], [0, 0, 0, 2]);
   await appliance.restart({ WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false' });
-  const { files, left_out } = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
+  const { files, left_out } = replay();
   assert.deepEqual([files, left_out], [again.files - 1, 1], 'an export that is switched off is passed over');
 });
 
@@ -59,28 +56,21 @@ test('bad_rows = skip skips bad rows, and writes them with reasons beside the ar
   const [good, bad, alsoGood] = [newRow(), newRow({ strength_score: 101, source_id: 7 }), newRow()];
   const deep = `{"deep":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
   const content = `${ndjson([good])}not json\n${ndjson([bad, alsoGood])}${deep}\n`;
-  const line = await appliance.dropped(fileName('newswire', nextWindowMs()), content);
+  const line = await drop(content);
   assert.deepEqual([line.msg, line.rows, line.created, line.bad_rows], ['file applied', 5, 2, 3]);
-  const skipped = readFileSync(inDrop(`${line.destination}.skipped.ndjson`), 'utf8')
-    .trim()
-    .split('\n');
+  const skipped = readFileSync(skippedBeside(line.destination), 'utf8').trim().split('\n');
   const [first, second, third] = skipped.map((text) => JSON.parse(text));
   assert.deepEqual([first.line, first.row], [2, 'not json']);
   assert.deepEqual([second.line, second.row], [3, bad]);
-  assert.deepEqual(second.errors.map(({ column }: { column: string }) => column).sort(), [
-    'source_id',
-    'strength_score',
-  ]);
+  const columns = second.errors.map(({ column }: { column: string }) => column).sort();
+  assert.deepEqual(columns, ['source_id', 'strength_score']);
   assert.equal(third.line, 5);
   for (const row of [good, alsoGood]) assert.ok(await appliance.detection(idOf(row)));
   // The next file has no bad rows, and therefore no file beside it.
-  const clean = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-  assert.ok(!existsSync(inDrop(`${clean.destination}.skipped.ndjson`)));
+  const clean = await drop(ndjson([newRow()]));
+  assert.ok(!existsSync(skippedBeside(clean.destination)));
   // A file that cannot be read as a whole still fails.
-  const wrong = await appliance.dropped(
-    fileName('newswire', nextWindowMs()),
-    `${content}{"end_of_export":true,"rows":1}\n`,
-  );
+  const wrong = await drop(`${content}{"end_of_export":true,"rows":1}\n`);
   assert.equal(wrong.msg, 'file failed');
 });
 
@@ -104,17 +94,14 @@ test('a file with bad rows that is dropped again brings nothing of one owner of 
   const add = () => appliance.cli(['subscription', 'add', '7009', '--account', 'agency']);
   add();
   const bad = newRow({ strength_score: 101 });
-  const [name, content] = [
-    fileName('newswire', nextWindowMs()),
-    ndjson([newRow({ subscription_id: 7009 }), bad]),
-  ];
+  const name = fileName('newswire', nextWindowMs());
+  const content = ndjson([newRow({ subscription_id: 7009 }), bad]);
   assert.equal((await appliance.dropped(name, content)).created, 1);
   appliance.cli(['subscription', 'remove', '7009', '--yes']);
   add();
   const { msg, created } = await appliance.dropped(name, content);
   assert.deepEqual([msg, created], ['file applied', 0]);
-  const replayed = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
-  assert.equal(replayed.created, 0);
+  assert.equal(replay().created, 0);
 });
 
 test('a reading that came to nothing leaves no notes of skipped rows, not even beside another file', async () => {
@@ -124,9 +111,9 @@ test('a reading that came to nothing leaves no notes of skipped rows, not even b
   const packed = gzipSync(`not json\n${ndjson(rows)}`);
   appliance.put(name, packed.subarray(0, packed.length / 2));
   // The file of a later window is read after the truncated one.
-  const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  const good = await drop(ndjson([newRow()]));
   assert.deepEqual([good.msg, good.bad_rows], ['file applied', 0]);
-  assert.ok(!existsSync(inDrop(`${good.destination}.skipped.ndjson`)));
+  assert.ok(!existsSync(skippedBeside(good.destination)));
   const { msg, bad_rows } = await appliance.dropped(name, packed);
   assert.deepEqual([msg, bad_rows], ['file applied', 1]);
   assert.deepEqual(readdirSync(inDrop('.taken')), []);
@@ -135,7 +122,6 @@ test('a reading that came to nothing leaves no notes of skipped rows, not even b
 test('a file with mostly bad rows fails, and its notes are bounded', async () => {
   const good = (count: number) => ndjson(newRows(count));
   const bad = (count: number) => '{"x":1}\n'.repeat(count);
-  const drop = (content: string) => appliance.dropped(fileName('newswire', nextWindowMs()), content);
   const enough = await drop(good(899) + bad(100));
   assert.deepEqual([enough.msg, enough.created, enough.bad_rows], ['file applied', 899, 100]);
   const few = await drop(good(909) + bad(101));
@@ -143,18 +129,14 @@ test('a file with mostly bad rows fails, and its notes are bounded', async () =>
   const more = await drop(good(908) + bad(101));
   assert.deepEqual([more.msg, more.bad_rows], ['file failed', 101]);
   const { errors, errors_total } = reasonBeside(more.destination);
-  assert.deepEqual(errors[0], {
-    line: 0,
-    column: null,
-    value: 101,
-    expected: 'at most 100 bad rows, or 10% of the 1009 rows in the file, so that they can be skipped',
-  });
+  const expected = 'at most 100 bad rows, or 10% of the 1009 rows in the file, so that they can be skipped';
+  assert.deepEqual(errors[0], { line: 0, column: null, value: 101, expected });
   assert.deepEqual([errors.length, errors[1].line], [20, 909]);
   assert.ok(errors_total > 101);
 
   const bomb = await drop(bad(12_000));
   assert.equal(bomb.msg, 'file failed');
-  const notes = readFileSync(inDrop(`${bomb.destination}.skipped.ndjson`), 'utf8');
+  const notes = readFileSync(skippedBeside(bomb.destination), 'utf8');
   assert.ok(notes.length < 4 * 1024 * 1024 + 100, `${notes.length}`);
   const lines = notes.trimEnd().split('\n');
   assert.equal(lines.length - 1 + JSON.parse(lines.at(-1) ?? '').more_rows, 12_000);

@@ -51,12 +51,8 @@ test('files that cannot be moved there yet are all kept, even with the same name
   assert.equal(archived().length, 1);
   rmSync(day);
   await untilIdle(appliance);
-  assert.deepEqual(
-    archived()
-      .map((path) => readFileSync(path, 'utf8'))
-      .sort(),
-    contents.toSorted(),
-  );
+  const found = archived().map((path) => readFileSync(path, 'utf8'));
+  assert.deepEqual(found.sort(), contents.toSorted());
 });
 
 test('a replay names unreadable files, and continues', async () => {
@@ -64,10 +60,8 @@ test('a replay names unreadable files, and continues', async () => {
   rmSync(broken.path);
   mkdirSync(broken.path);
   await apply();
-  const from = formatMs(Date.now() - HOUR_MS);
-  const { status, stdout } = appliance.cli(['ingest', 'replay', '--from', from, '--json'], {
-    anyStatus: true,
-  });
+  const replay = ['ingest', 'replay', '--from', formatMs(Date.now() - HOUR_MS), '--json'];
+  const { status, stdout } = appliance.cli(replay, { anyStatus: true });
   assert.equal(status, 1);
   const { files, unreadable } = JSON.parse(stdout);
   assert.deepEqual([files, unreadable.length], [archived().length, 1]);
@@ -118,9 +112,7 @@ test('orphaned files are read by the names they were dropped under, also where t
   await appliance.restart(ownNames);
   const orphans: { name: string; number: number }[] = [];
   for (const added of ['2', '2.1']) {
-    const [, date = '', time = ''] =
-      /^newswire\.(\d+)T(\d+)Z/.exec(fileName('newswire', nextWindowMs())) ?? [];
-    const name = `treffer.${date}.${time}.ndjson`;
+    const name = fileName('newswire', nextWindowMs()).replace(/^newswire\.(\d+)T(\d+)Z/, 'treffer.$1.$2');
     const { path, number } = await apply(name);
     await until('it is in the archive', () => existsSync(path));
     renameSync(path, path.replace(/ndjson$/, `${added}.ndjson`));
@@ -180,11 +172,10 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
     await appliance.logged(/^alert opened$/, { alert: 'disk full' });
     full.end();
     await appliance.logged(DELETED, { files: 2 });
-    for (const path of [folder, noted])
-      await appliance.logged(/^cannot delete an old/, {
-        level: 'warn',
-        file: relative(appliance.drop, path),
-      });
+    for (const path of [folder, noted]) {
+      const file = relative(appliance.drop, path);
+      await appliance.logged(/^cannot delete an old/, { level: 'warn', file });
+    }
     assertLeft(files, [true, true, false, false, true]);
     assert.ok(existsSync(other));
     await apply();

@@ -91,21 +91,23 @@ test('a file that a crash left in .taken/ is a new one, whatever its time, also 
   writeFileSync(path, contentOf('ndjson', [newRow({ subscription_id: 7002 })]));
   const hourAgo = Date.now() / 1000 - 3600;
   utimesSync(path, hourAgo, hourAgo);
-  const serving = await installation.serve();
-  const { msg, created } = await serving.logged('the file', ({ file }) => file === name);
-  assert.deepEqual([msg, created], ['file applied', 1]);
-  await serving.stop();
+  await assertApplied(name);
 });
+
+/** A start must read the file, which has one row. @returns its line of the log */
+async function assertApplied(name: string) {
+  const serving = await installation.serve();
+  const line = await serving.logged('the outcome of the file', ({ file }) => file === name);
+  assert.deepEqual([line.msg, line.created], ['file applied', 1]);
+  await serving.stop();
+  return line;
+}
 
 test('a file taken in another state of the data is read, though a record has its number', async () => {
   const name = 'newswire.backfill-autumn.ndjson.gz';
   writeFileSync(join(drop, '.taken', `1.${name}`), contentOf('ndjson.gz', [newRow()]));
   const { waiting_files } = JSON.parse(installation.cli(['ingest', 'status', '--json']).stdout);
   assert.deepEqual(waiting_files, [name]);
-  const serving = await installation.serve();
-  const line = await serving.logged('the outcome of the file', (logged) => logged.file === name);
-  assert.deepEqual([line.msg, line.created], ['file applied', 1]);
-  assert.notEqual(line.number, 1);
-  await serving.stop();
+  assert.notEqual((await assertApplied(name)).number, 1);
   assert.deepEqual(readdirSync(join(drop, '.taken')), []);
 });

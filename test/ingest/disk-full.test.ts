@@ -71,10 +71,9 @@ function onDisk(installation: Installation, folder: string) {
     /** Runs a command in the {@link NAMESPACE} of the running program. */
     async within(...args: string[]): Promise<string> {
       const own = ['--user', '--mount', '--preserve-credentials', '--target', pid()];
-      const through = (program: string, all: readonly string[]): [string, string[]] => [
-        'nsenter',
-        [...own, program, ...all],
-      ];
+      const through = (program: string, all: readonly string[]): [string, string[]] => {
+        return ['nsenter', [...own, program, ...all]];
+      };
       const run = runProgram([...args, '--data', disk], {}, { through });
       assert.equal(await run.ended, 0, run.stderr());
       return run.stdout();
@@ -120,11 +119,10 @@ async function streamOf(url: string, key: string): Promise<number[]> {
   return rows.map(({ version }) => version);
 }
 
+type Place = Readonly<Record<'url' | 'key' | 'drop' | 'data', string>>;
+
 /** Drops a file on a full disk. Resolves once an alert is open and reads have succeeded. */
-async function dropOnFullDisk(
-  run: RunningProgram,
-  { url, key, drop, data }: { url: string; key: string; drop: string; data: string },
-): Promise<string> {
+async function dropOnFullDisk(run: RunningProgram, { url, key, drop, data }: Place): Promise<string> {
   const before = await streamOf(url, key);
   const name = nextName();
   putFile(drop, name, rowsOf(1500));
@@ -146,12 +144,9 @@ diskTest('with a full disk', async ({ drop, key, cli, start, seen, within }) => 
   const ballast = join(seen(), 'ballast');
   fill(ballast);
   const second = await dropOnFullDisk(run, { url, key, drop, data: seen() });
+  // The waiting file is listed, whichever folder it is in.
   const status = JSON.parse(await within('ingest', 'status', '--drop', drop, '--json'));
-  assert.deepEqual(
-    [status.waiting, status.waiting_files],
-    [1, [second]],
-    'the waiting file must be listed, whichever folder it is in',
-  );
+  assert.deepEqual([status.waiting, status.waiting_files], [1, [second]]);
   fill(ballast);
   await within('key', 'revoke', other.split('_')[2] ?? '', '--yes');
   const revoked = { headers: { authorization: `Bearer ${other}` } };
@@ -237,12 +232,10 @@ diskTest(
   async ({ data, key, cli, start, use }) => {
     await use(rowsOf(10));
     // With SQLite's file beside it: the command that revokes the key removes that.
-    const older = ['access.db', 'access.db-shm'].map((name) => ({
-      path: join(data, name),
-      content: readFileSync(join(data, name)),
-    }));
+    const paths = ['access.db', 'access.db-shm'].map((name) => join(data, name));
+    const older = paths.map((path) => readFileSync(path));
     cli(['key', 'revoke', key.split('_')[2] ?? '', '--yes']);
-    for (const { path, content } of older) writeFileSync(path, content);
+    for (const [at, path] of paths.entries()) writeFileSync(path, older[at] ?? '');
     const run = start(true);
     assert.equal(await run.ended, 1);
     assert.match(run.stderr(), /disk is full\. Free space and try again/);

@@ -40,9 +40,8 @@ async function fileOf(exportName: ExportName, rows: readonly ExportRow[]): Promi
 }
 
 function withoutNulls(row: ExportRow, exportName: ExportName): Row {
-  const members = Object.entries(row).filter(
-    ([column, value]) => value !== null && !(exportName === 'imagewire' && column === 'article_print'),
-  );
+  const isThere = (column: string) => !(exportName === 'imagewire' && column === 'article_print');
+  const members = Object.entries(row).filter(([column, value]) => value !== null && isThere(column));
   return Object.fromEntries(members);
 }
 
@@ -64,15 +63,14 @@ function open(own: string): Database {
   return db;
 }
 
+type OnDelivered = (firstPosition: number, deliveredAtMs: number) => void;
+
 /** A writer as after a restart. */
-function writerOf(
-  store: Store,
-  now: () => number,
-  onDelivered = (_: number, __: number) => {},
-): StreamWriter {
+function writerOf(store: Store, now: () => number, onDelivered?: OnDelivered): StreamWriter {
   store.db.close();
   store.db = open(store.folder);
-  return streamWriterOn(store.db, store.folder, { now, onDelivered, segmentBytes: 2000 });
+  const more = onDelivered === undefined ? {} : { onDelivered };
+  return streamWriterOn(store.db, store.folder, { now, segmentBytes: 2000, ...more });
 }
 
 /** Applies a file in a transaction that stays open. */
@@ -133,17 +131,12 @@ const fileRows = fc.oneof(rowsOf('newswire'), rowsOf('imagewire'));
 
 const scenario = fc.array(fileRows, { minLength: 1, maxLength: 6 }).chain((files) => {
   const indexes = files.map((_, index) => index);
-  const order = fc
-    .tuple(
-      fc.shuffledSubarray(indexes, { minLength: indexes.length }),
-      fc.array(fc.constantFrom(...indexes), { maxLength: 4 }),
-    )
-    .map(([all, again]) => [...all, ...again]);
+  const all = fc.shuffledSubarray(indexes, { minLength: indexes.length });
+  const again = fc.array(fc.constantFrom(...indexes), { maxLength: 4 });
+  const order = fc.tuple(all, again).map((parts) => parts.flat());
   // A clock that stops, jumps and goes back.
-  const clock = fc.array(fc.integer({ min: 1_700_000_000_000, max: 1_800_000_000_000 }), {
-    minLength: 1,
-    maxLength: 5,
-  });
+  const time = fc.integer({ min: 1_700_000_000_000, max: 1_800_000_000_000 });
+  const clock = fc.array(time, { minLength: 1, maxLength: 5 });
   return fc.record({ files: fc.constant(files), one: order, other: order, clock });
 });
 
@@ -153,11 +146,8 @@ test('any order and repetition of files gives the same detections, and streams w
       const read = await Promise.all(files.map(({ exportName, rows }) => fileOf(exportName, rows)));
       const states = [one, other].map((order) => {
         using store = openStore();
-        applyAll(
-          order.map((index) => read[index] ?? []),
-          clock,
-          store,
-        );
+        const inOrder = order.map((index) => read[index] ?? []);
+        applyAll(inOrder, clock, store);
         checkStore(store);
         return detections(store.db);
       });
@@ -186,13 +176,10 @@ test('a failed transaction leaves nothing, and the next one can start', async ()
   const delivered: number[] = [];
   const writer = writerOf(store, Date.now, (position) => delivered.push(position));
   const failing = begun(writer, file);
-  assert.throws(
-    () =>
-      writer.commit(failing, { kind: 'test' }, () => {
-        throw new Error('the disk is full');
-      }),
-    /the disk is full/,
-  );
+  const fail = () => {
+    throw new Error('the disk is full');
+  };
+  assert.throws(() => writer.commit(failing, { kind: 'test' }, fail), /the disk is full/);
   assert.deepEqual(detections(store.db), []);
   const first = writer.commit(begun(writer, file), { kind: 'test' });
   assert.deepEqual(delivered, [first], 'no delivery may be reported for a rolled-back transaction');
@@ -201,10 +188,8 @@ test('a failed transaction leaves nothing, and the next one can start', async ()
 
 /** When each transaction was delivered, in their order; null: that is not written yet. */
 function deliveries({ db }: Store): (number | null)[] {
-  return db
-    .prepare<[], number | null>('SELECT delivered_at FROM delivery ORDER BY first_position')
-    .pluck()
-    .all();
+  const select = 'SELECT delivered_at FROM delivery ORDER BY first_position';
+  return db.prepare<[], number | null>(select).pluck().all();
 }
 
 test('an entry that is decided but refused by the database is applied once there is space, exactly once, and delivered then', async () => {
@@ -242,12 +227,9 @@ test('delivery times are written after the commit, and never decrease', async ()
   using store = openStore();
   const clock = [5_000_000, 9_000_000, 1_000_000, 2_000_000];
   let nowMs = 0;
+  const now = () => nowMs;
   const times: number[] = [];
-  const writer = writerOf(
-    store,
-    () => nowMs,
-    (_, deliveredAt) => times.push(deliveredAt),
-  );
+  const writer = writerOf(store, now, (_, deliveredAt) => times.push(deliveredAt));
   for (const [index, file] of files.entries()) {
     const applier = begun(writer, file);
     nowMs = clock[index] ?? 0;
@@ -257,6 +239,6 @@ test('delivery times are written after the commit, and never decrease', async ()
   assert.deepEqual(deliveries(store), [5_000_000, 9_000_000, null]);
   // A crash before the last delivery time was written: the next start sets it.
   nowMs = 12_000_000;
-  writerOf(store, () => nowMs).flush();
+  writerOf(store, now).flush();
   assert.deepEqual(deliveries(store), [5_000_000, 9_000_000, 12_000_000]);
 });

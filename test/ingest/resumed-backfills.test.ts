@@ -105,11 +105,8 @@ test('it waits while its export is switched off; rows whose stream is gone are c
   appliance.cli(['subscription', 'add', '7500', '--account', 'agency']);
   writeFileSync(takenPath(changed), ndjson(newRows(2)));
   await appliance.restart({ WIREWATCH_EXPORTS_NEWSWIRE_ENABLED: 'false' });
-  await appliance
-    .serving()
-    .logged('that it waits', ({ err }) =>
-      /switched off.*set \[exports\.newswire\] enabled = true/.test(JSON.stringify(err)),
-    );
+  const off = /switched off.*set \[exports\.newswire\] enabled = true/;
+  await appliance.serving().logged('that it waits', ({ err }) => off.test(JSON.stringify(err)));
   await untilState([true, true]);
   // The next owner of a number does not get the rows of the one before.
   appliance.cli(['subscription', 'add', '7600', '--account', 'agency']);
@@ -121,10 +118,8 @@ test('it waits while its export is switched off; rows whose stream is gone are c
   await until('the alert', async () => (await openAlertsOf(appliance)).includes('rows skipped'));
   const failed = await appliance.processed(changed);
   assert.equal(failed.msg, 'file failed');
-  assert.match(
-    String(failed.reason),
-    /^the file was changed while it was being applied; 2 of 2 rows were applied/,
-  );
+  const why = /^the file was changed while it was being applied; 2 of 2 rows were applied/;
+  assert.match(String(failed.reason), why);
   await untilState([false, false]);
   await ingestsOthers();
 });

@@ -6,10 +6,10 @@ import { stuckFiles } from '../../src/ingest/threads/retry-pauses.ts';
 test('the alert names the file that has been stuck longest, and counts the others', async () => {
   const alerts: (string | null)[] = [];
   const stuck = stuckFiles({ setCondition: (_, detail) => alerts.push(detail), log() {} });
-  const fail = (key: string, message = 'denied') =>
-    stuck.attempt('dropped', key, key, () =>
-      Promise.reject(Object.assign(new Error(message), { code: 'EACCES' })),
-    );
+  const fail = (key: string, message = 'denied') => {
+    const error = Object.assign(new Error(message), { code: 'EACCES' });
+    return stuck.attempt('dropped', key, key, () => Promise.reject(error));
+  };
   await fail('a');
   assert.equal(alerts.at(-1), 'a: denied');
   await fail('b');

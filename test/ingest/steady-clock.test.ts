@@ -94,10 +94,8 @@ test('after a stop no file is begun', () => {
 
 test('irreversible actions wait until the clock has run evenly for an hour', () => {
   let [wallMs, monotonicMs] = [Date.now(), 0];
-  const clock = steadyClock(
-    () => wallMs - monotonicMs,
-    () => monotonicMs,
-  );
+  const startOf = () => wallMs - monotonicMs;
+  const clock = steadyClock(startOf, () => monotonicMs);
   const advance = (ms: number) => {
     wallMs += ms;
     monotonicMs += ms;

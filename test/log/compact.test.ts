@@ -74,8 +74,7 @@ describe('on a stopped installation', () => {
   before(async () => {
     history = await createHistory();
     await fill(history);
-    history.stop();
-    content = contentOfDetections(history.folder.root);
+    content = history.stopped();
     cpSync(history.folder.root, copy, { recursive: true });
   });
   after(() => history.delete());
@@ -103,18 +102,14 @@ describe('on a stopped installation', () => {
   test('a new log gives the same database, and continues', async () => {
     restoreFolder();
     const before = findTail(history.folder.log).last;
-    const { entry, detections, versions, bytes, bytes_before, damage } = await newLog();
+    const { entry, bytes, bytes_before, ...made } = await newLog();
     assert.equal(entry, before?.entry);
-    assert.deepEqual(
-      [detections, versions, damage],
-      [content.detection?.length, content.stream_row?.length, null],
-    );
+    const [detections, versions] = [content.detection?.length, content.stream_row?.length];
+    assert.deepEqual(made, { detections, versions, damage: null });
     assert.ok(bytes > 0 && bytes < bytes_before);
     const [first] = [...entriesAfter(history.folder.log, null)].flatMap(({ part }) => part.commit ?? []);
-    assert.deepEqual(
-      [first?.entry, first?.id, first?.after, first?.operation],
-      [entry, before?.id, null, { kind: 'snapshot' }],
-    );
+    const { id, after, operation } = first ?? assert.fail();
+    assert.deepEqual([first?.entry, id, after, operation], [entry, before?.id, null, { kind: 'snapshot' }]);
     assert.deepEqual(readdirSync(history.folder.log), [`${String(entry).padStart(12, '0')}-snapshot.zst`]);
     assertSame();
     await assertClean();
@@ -123,8 +118,7 @@ describe('on a stopped installation', () => {
     await history.restart();
     history.apply(newRows(9000, 10));
     history.apply(newRows(1, 90, { strength_score: 11, last_scored_at: '2026-11-20T11:00:00Z' }));
-    history.stop();
-    const later = contentOfDetections(history.folder.root);
+    const later = history.stopped();
     await assertClean();
     await makeAnew();
     assertSameContent(contentOfDetections(history.folder.root), later);
@@ -157,9 +151,8 @@ describe('on a stopped installation', () => {
       history.apply(newRows(7100, 5));
     });
     const mark = readLogMarkOf(history.folder.detections) ?? assert.fail();
-    const segment =
-      listSegments(history.folder.log).findLast(({ firstEntry }) => firstEntry <= mark.entry + 1) ??
-      assert.fail();
+    const segments = listSegments(history.folder.log);
+    const segment = segments.findLast(({ firstEntry }) => firstEntry <= mark.entry + 1) ?? assert.fail();
     using reader = new SegmentReader(segment);
     reader.skipTo(mark.entry);
     await assertMissed(segment.path, reader.end + 40, mark.entry, /has [2-9] entries/);
@@ -187,13 +180,10 @@ describe('on a stopped installation', () => {
   }
 
   test('no log is started from an inconsistent database, or one that contradicts the log', async () => {
+    const LAST = 'SELECT max(place) FROM stream_row';
     const damages: [RegExp, string, boolean][] = [
       [/database differs/, "UPDATE detection SET exported_at_given = 'x' WHERE id = 't.7001.1.4'", false],
-      [
-        /does not exist|database differs/,
-        'DELETE FROM stream_row WHERE place = (SELECT max(place) FROM stream_row)',
-        true,
-      ],
+      [/does not exist|database differs/, `DELETE FROM stream_row WHERE place = (${LAST})`, true],
       [/which does not exist/, `UPDATE stream_row SET body = 'x' WHERE place = ${ROW}`, true],
       [/database differs/, `UPDATE stream_row SET version = 2 WHERE place = ${ROW}`, true],
       [/database differs/, `UPDATE rescored SET body = replace(body, 'Headline', 'headline')`, true],
@@ -223,8 +213,7 @@ describe('on a stopped installation', () => {
     await assertClean();
     await history.restart();
     await history.remove(7001);
-    history.stop();
-    const removed = withoutMark(contentOfDetections(history.folder.root));
+    const removed = withoutMark(history.stopped());
     assert.ok((removed.detection?.length ?? 0) < (content.detection?.length ?? 0));
     await makeAnew();
     assertSameContent(withoutMark(contentOfDetections(history.folder.root)), removed);
@@ -236,25 +225,23 @@ describe('on a stopped installation', () => {
     const begun = testFolder();
     cpSync(history.folder.root, begun, { recursive: true });
     const { log } = history.folder;
-    const [snapshot] = listSegments(join(begun, 'log'));
-    const place = () => cpSync(snapshot?.path ?? '', join(log, basename(snapshot?.path ?? '')));
-    const states: [what: string, leave: () => void][] = [
-      ['half of the draft is written', () => makeDraft(readFileSync(snapshot?.path ?? '').subarray(0, 9000))],
-      ['the draft is written', () => makeDraft(readFileSync(snapshot?.path ?? ''))],
-      ['it was renamed', place],
-      [
-        'some of the old segments are deleted',
-        () => {
-          for (const [index, { path }] of listSegments(log).entries()) if (index % 2 === 0) rmSync(path);
-          place();
-        },
-      ],
-    ];
-    const makeDraft = (bytes: Buffer) => {
+    const [{ path: snapshot } = { path: '' }] = listSegments(join(begun, 'log'));
+    const place = () => cpSync(snapshot, join(log, basename(snapshot)));
+    const makeDraft = (bytes: number) => {
       mkdirSync(join(log, 'draft'));
-      writeFileSync(join(log, 'draft', basename(snapshot?.path ?? '').replace('-snapshot', '')), bytes);
+      const draft = join(log, 'draft', basename(snapshot).replace('-snapshot', ''));
+      writeFileSync(draft, readFileSync(snapshot).subarray(0, bytes));
     };
-    for (const [what, leave] of states) {
+    const states: Readonly<Record<string, () => void>> = {
+      'half of the draft is written': () => makeDraft(9000),
+      'the draft is written': () => makeDraft(Number.POSITIVE_INFINITY),
+      'it was renamed': place,
+      'some of the old segments are deleted': () => {
+        for (const [index, { path }] of listSegments(log).entries()) if (index % 2 === 0) rmSync(path);
+        place();
+      },
+    };
+    for (const [what, leave] of Object.entries(states)) {
       restoreFolder();
       leave();
       await history.restart();

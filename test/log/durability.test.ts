@@ -41,16 +41,13 @@ const MAY_BE_LOST = /(verified\.json|lock(-serve|-state)?)(\.new|\.tmp)?$/;
 /** Files that SQLite syncs itself. */
 const DATABASE = /\.db(-draft)?(-wal|-shm|-journal)?$/;
 
+const isThere = (path: string) => existsSync(path);
+
 /**
  * @param isKept whether a path matters; by default if it is still there
  * @throws AssertionError if something in a folder is unsynced, or got its name before its content was synced
  */
-function assertDurable(
-  calls: Iterable<DiskCall>,
-  folder: string,
-  when: string,
-  isKept: (path: string) => boolean = existsSync,
-): void {
+function assertDurable(calls: Iterable<DiskCall>, folder: string, when: string, isKept = isThere): void {
   const { content, names, tooEarly } = new Unsynced(calls);
   const counts = (path: string) => path.startsWith(folder) && !MAY_BE_LOST.test(path) && isKept(path);
   assert.deepEqual(content.filter(counts), [], `${when}: content`);
@@ -67,17 +64,14 @@ function assertPlaced(calls: readonly DiskCall[], path: string): void {
   assert.ok(draft !== undefined, `nothing was renamed or linked to ${path}`);
   const isSync = (of: string) => (call: DiskCall) => call.call === 'sync' && call.path === of;
   assert.ok(calls.slice(0, at).some(isSync(draft)), `${draft} was not synced before it became ${path}`);
-  assert.ok(
-    calls.slice(at).some(isSync(dirname(path))),
-    `${dirname(path)} was not synced after ${path} was added`,
-  );
+  const folder = dirname(path);
+  assert.ok(calls.slice(at).some(isSync(folder)), `${folder} was not synced after ${path} was added`);
 }
 
+type Rename = DiskCall & { readonly to: string };
+
 /** @throws AssertionError unless earlier renames are synced, in both folders, before each rename */
-function assertInOrder(
-  calls: readonly DiskCall[],
-  isOne: (call: DiskCall & { to: string }) => boolean,
-): void {
+function assertInOrder(calls: readonly DiskCall[], isOne: (call: Rename) => boolean): void {
   const unsynced = new Unsynced();
   let renames = 0;
   for (const call of calls) {
@@ -129,8 +123,9 @@ test('a commit of access.db is synced itself; one of detections.db is durable in
     return level;
   };
   const [normal, full] = [1, 2];
-  assert.equal(synchronous(openDatabase(dataFolder(work).access, 'write', ACCESS_SCHEMA)), full);
-  assert.equal(synchronous(openDatabase(join(work, 'detections.db'), 'write', DETECTIONS_SCHEMA)), normal);
+  const { access, detections } = dataFolder(work);
+  assert.equal(synchronous(openDatabase(access, 'write', ACCESS_SCHEMA)), full);
+  assert.equal(synchronous(openDatabase(detections, 'write', DETECTIONS_SCHEMA)), normal);
 });
 
 describe('a start', () => {
@@ -211,16 +206,11 @@ test('a restored state is synced before it replaces anything: in an empty folder
     // The rename moves the complete folder: check the names before it, and each file before and after.
     const isKept = (path: string) => /\/(secret|log(\/.*)?)$/.test(path) && !/\.tmp$/.test(path);
     assertDurable(calls.slice(0, decided), `${stage}/`, `${data}, before the rename`, isKept);
-    for (const name of ['detections.db', 'access.db'])
-      assert.ok(
-        calls.slice(0, decided).some(({ call, path }) => call === 'sync' && path === join(stage, name)),
-        `${data}: ${name}`,
-      );
+    const synced = calls.slice(0, decided).flatMap(({ call, path }) => (call === 'sync' ? path : []));
+    for (const name of ['detections.db', 'access.db']) assert.ok(synced.includes(join(stage, name)), data);
     assertDurable(calls, data, data);
     const names = /^(detections\.db|access\.db|secret|log)$/;
-    assertInOrder(
-      calls.slice(decided),
-      ({ path, to }) => names.test(basename(path)) && names.test(basename(to)),
-    );
+    const isPart = (path: string) => names.test(basename(path));
+    assertInOrder(calls.slice(decided), ({ path, to }) => isPart(path) && isPart(to));
   }
 });

@@ -56,13 +56,12 @@ function changesOf(db: Database): Recorded['changes'] {
 /** All rows of a table, sorted. */
 function rowsOf(db: Database, table: string): unknown[] {
   const rows = db.prepare(`SELECT * FROM ${table}`).all();
-  return rows
-    .map((row) => JSON.stringify(row))
-    .sort()
-    .map((text) => JSON.parse(text));
+  const texts = rows.map((row) => JSON.stringify(row)).sort();
+  return texts.map((text) => JSON.parse(text));
 }
 
 const FIXTURE = join(import.meta.dirname, '..', 'log-format-1');
+const recorded: Recorded = JSON.parse(readFileSync(join(FIXTURE, 'recorded.json'), 'utf8'));
 
 test('a log of format 1 is read as recorded', () =>
   inFolder(async (folder) => {
@@ -70,7 +69,6 @@ test('a log of format 1 is read as recorded', () =>
     const { db, log } = await recoverDetections({ folder: dataFolder(folder), ...QUIETLY });
     log.close();
     db.close();
-    const recorded: Recorded = JSON.parse(readFileSync(join(FIXTURE, 'recorded.json'), 'utf8'));
     assert.ok(recorded.changes.length > 10 && recorded.detections.length > 7);
     const found = recordOf(folder);
     assert.deepEqual(found.changes, recorded.changes);
@@ -78,12 +76,10 @@ test('a log of format 1 is read as recorded', () =>
     for (const [table, rows] of Object.entries(recorded.tables)) {
       assert.equal(found.tables[table]?.length, rows.length, table);
       // A later version may have additional columns.
-      for (const [at, row] of rows.entries())
-        assert.deepEqual(
-          { ...Object(found.tables[table]?.[at]), ...Object(row) },
-          found.tables[table]?.[at],
-          table,
-        );
+      for (const [at, row] of rows.entries()) {
+        const own: object = Object(found.tables[table]?.[at]);
+        assert.deepEqual({ ...own, ...Object(row) }, own, table);
+      }
     }
   }));
 
@@ -97,9 +93,10 @@ test('names every table of the log with its columns', () => {
   makeSchema(db, DETECTIONS_SCHEMA);
   const columnsOf = (table: string) =>
     db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table).sort();
+  const tables = [...LOGGED_TABLES, STREAM_TABLE].sort();
   assert.deepEqual(
     named.sort(),
-    [...LOGGED_TABLES, STREAM_TABLE].sort().map((table) => [table, columnsOf(table)]),
+    tables.map((table) => [table, columnsOf(table)]),
   );
 });
 
@@ -159,16 +156,11 @@ describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not inst
 
   function current(): unknown[] {
     history.writer().flush();
-    const texts = history
-      .db()
-      .prepare<[], string>(
-        `SELECT coalesce(rescored.body, stream_row.body) FROM detection
-         JOIN stream_row ON stream_row.place = detection.place
-         JOIN stream ON stream.ordinal = detection.place >> 34 AND removed = 0
-         LEFT JOIN rescored ON rescored.place = detection.place`,
-      )
-      .pluck()
-      .all();
+    const select = `SELECT coalesce(rescored.body, stream_row.body) FROM detection
+      JOIN stream_row ON stream_row.place = detection.place
+      JOIN stream ON stream.ordinal = detection.place >> 34 AND removed = 0
+      LEFT JOIN rescored ON rescored.place = detection.place`;
+    const texts = history.db().prepare<[], string>(select).pluck().all();
     const shown = texts.map((text) => text.replace(/"event":"[a-z]+",/, ''));
     return byId(shown.map((text) => text.replace('"\u0001/', '"https://api.example.com/')));
   }
@@ -176,10 +168,8 @@ describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not inst
   test('prints the recorded log of format 1', () =>
     inFolder(async (folder) => {
       cpSync(join(FIXTURE, 'log'), folder, { recursive: true });
-      const { detections }: Recorded = JSON.parse(readFileSync(join(FIXTURE, 'recorded.json'), 'utf8'));
-      const expected = detections.map((text) =>
-        text.replace('https://api.example/', 'https://api.example.com/'),
-      );
+      const { detections } = recorded;
+      const expected = detections.map((text) => text.replace('//api.example/', '//api.example.com/'));
       assert.deepEqual(readLog(folder), byId(expected));
     }));
 

@@ -32,7 +32,6 @@ import {
   assertSameContent,
   type Content,
   changeDetections,
-  contentOfDetections,
   withoutOpenDelivery,
 } from '../support/database-content.ts';
 import { flipBit } from '../support/flip-bit.ts';
@@ -52,9 +51,11 @@ class Killed extends Error {}
 
 /** Stops it; its database must have this content. */
 function assertContent(history: History, content: Content): void {
-  history.stop();
-  const found = contentOfDetections(history.folder.root);
-  assertSameContent(withoutOpenDelivery(found), withoutOpenDelivery(content));
+  assertSameContent(withoutOpenDelivery(history.stopped()), withoutOpenDelivery(content));
+}
+
+function overwrite(path: string, from: number, to: number, byte = 0): void {
+  writeFileSync(path, readFileSync(path).fill(byte, from, to));
 }
 
 const changed = (sql: string) => (path: string) => changeDetections(dirname(path), sql);
@@ -63,11 +64,7 @@ const REBUILT: readonly [what: string, change: (path: string) => void, reason: R
   ['with rows beyond its mark', changed('DELETE FROM log_mark'), /the log creates detection .* twice/],
   ['that is emptied', (path) => truncateSync(path), /it does not exist/],
   ['of another schema', changed('PRAGMA user_version = 5'), /another version/],
-  [
-    'with an overwritten first page',
-    (path) => writeFileSync(path, readFileSync(path).fill(0x5a, 0, 100)),
-    /damaged/,
-  ],
+  ['with an overwritten first page', (path) => overwrite(path, 0, 100, 0x5a), /damaged/],
   ['known to be damaged', (path) => writeFileSync(`${path}-damage`, 'bad\n'), /marked as damaged: bad/],
   ['of another history', changed("UPDATE log_mark SET entry = 2, id = 'ffff'"), /belongs to another log/],
 ];
@@ -76,14 +73,10 @@ for (const [what, change, reason] of REBUILT)
     withHistory(async (history, content) => {
       change(history.folder.detections);
       writeFileSync(history.folder.verified, 'what was found in the old one');
-      const { madeAnew } = await history.restart();
-      assert.match(String(madeAnew), reason);
-      history.stop();
-      assertSameContent(contentOfDetections(history.folder.root), content);
-      const left = readdirSync(history.folder.root).filter((name) =>
-        /draft|aside|damage|verified/.test(name),
-      );
-      assert.deepEqual(left, []);
+      assert.match(String((await history.restart()).madeAnew), reason);
+      assertSameContent(history.stopped(), content);
+      const left = readdirSync(history.folder.root);
+      assert.doesNotMatch(left.join('\n'), /draft|aside|damage|verified/);
     }));
 
 test('an unreliable state is refused with what to do, and nothing is changed', () =>
@@ -92,19 +85,17 @@ test('an unreliable state is refused with what to do, and nothing is changed', (
     const sound = testFolder();
     cpSync(folder.root, sound, { recursive: true });
     const segments = listSegments(log).map(({ path }) => path);
+    const damage = () => {
+      rmSync(detections);
+      flipBit(segments[0] ?? '', 200);
+    };
     const cases: [change: () => void, reason: RegExp][] = [
       [() => rmSync(log, { recursive: true }), /the log is missing.*wirewatch compact --data \//s],
       [
         () => rmSync(segments.at(-1) ?? ''),
         /the log ends with entry \d+, but the database has applied entry/,
       ],
-      [
-        () => {
-          rmSync(detections);
-          flipBit(segments[0] ?? '', 200);
-        },
-        /the log in .* is damaged: .* is damaged at byte/,
-      ],
+      [damage, /the log in .* is damaged: .* is damaged at byte/],
     ];
     const state = () =>
       [detections, ...segments].map((path) => (existsSync(path) ? readFileSync(path, 'base64') : null));
@@ -148,8 +139,7 @@ test('damage found during a start stays noted', () =>
   withHistory(async (history) => {
     await history.restart({ onReadable: () => noteDamage(history.folder, 'a page') });
     assert.ok(existsSync(history.folder.damage));
-    const { madeAnew } = await history.restart();
-    assert.match(String(madeAnew), /marked as damaged: a page/);
+    assert.match(String((await history.restart()).madeAnew), /marked as damaged: a page/);
     assert.ok(!existsSync(history.folder.damage));
   }));
 
@@ -163,8 +153,7 @@ test('a new database that one failed read marked as damaged is created again; on
     for (const what of ['never completed', 'new']) {
       if (what === 'never completed') rmSync(folder.detections);
       noteDamage(folder, 'a read failed');
-      const { madeAnew } = await history.restart();
-      assert.match(String(madeAnew), /marked as damaged: a read failed/, what);
+      assert.match(String((await history.restart()).madeAnew), /marked as damaged: a read failed/, what);
       assert.ok(!existsSync(folder.damage));
       history.stop();
     }
@@ -182,8 +171,7 @@ describe('an entry with an intact end and damaged rows', () => {
     for (const passed of [1, 2, 3]) log.append(`{"passed":${passed}}\n`);
     log.commit('', { kind: 'test' }, Date.now());
     log.close();
-    const content = readFileSync(path);
-    writeFileSync(path, content.fill(0, bytes + 10, bytes + 40));
+    overwrite(path, bytes + 10, bytes + 40);
   };
 
   test('is cut if the database shows that it was never decided', () =>
@@ -192,8 +180,7 @@ describe('an entry with an intact end and damaged rows', () => {
       const { applied, madeAnew } = await history.restart();
       assert.deepEqual([applied, madeAnew], [0, null]);
       history.apply(rowsFrom(9000, 3));
-      history.stop();
-      const found = contentOfDetections(history.folder.root);
+      const found = history.stopped();
       assert.equal(found.detection?.length, (content.detection?.length ?? 0) + 3);
       rmSync(history.folder.detections);
       await history.restart();
@@ -207,8 +194,7 @@ describe('an entry with an intact end and damaged rows', () => {
       });
       write(history);
       const { applied, madeAnew } = await history.restart();
-      assert.ok(applied >= 2);
-      assert.equal(madeAnew, null);
+      assert.ok(applied >= 2 && madeAnew === null);
       assertContent(history, content);
     }));
 
@@ -229,7 +215,7 @@ describe('an entry with an intact end and damaged rows', () => {
     history.stop();
     const [{ path } = { path: '' }, ...others] = listSegments(history.folder.log);
     for (const other of others) rmSync(other.path);
-    writeFileSync(path, readFileSync(path).fill(0, 300, 330));
+    overwrite(path, 300, 330);
     rmSync(history.folder.detections);
     await assert.rejects(history.restart(), /the entry after entry 0 .* is damaged/);
   });
@@ -241,18 +227,14 @@ test('an older database is not given up where the log is damaged', () =>
     await history.loseInDatabase(() => {
       for (const from of [9000, 9500]) history.apply(rowsFrom(from, 400), { batchRows: 5 });
     });
-    const path = listSegments(log).at(-2)?.path ?? '';
-    const content = readFileSync(path);
-    writeFileSync(path, content.fill(0, 200, 210));
+    overwrite(listSegments(log).at(-2)?.path ?? '', 200, 210);
     await assert.rejects(history.restart(), /is damaged at byte/);
     assert.ok(!existsSync(damage));
     // Where there is no copy, it is all that there is.
     renameSync(log, `${log}-away`);
     const mark = readLogMarkOf(detections);
-    assert.equal(
-      (await compactStopped({ folder: history.folder, nowMs: Date.now(), ...QUIETLY })).entry,
-      mark?.entry,
-    );
+    const { entry } = await compactStopped({ folder: history.folder, nowMs: Date.now(), ...QUIETLY });
+    assert.equal(entry, mark?.entry);
   }));
 
 test('a process that begins again keeps the -wal, which its readers have open', () =>
@@ -343,7 +325,7 @@ function leaveJournal(path: string): void {
 
 test('a rollback journal beside the database, of its state or an earlier one, does no harm', () =>
   withHistory(async (history, content) => {
-    const { detections, root } = history.folder;
+    const { detections } = history.folder;
     leaveJournal(detections);
     const journal = readFileSync(`${detections}-journal`);
     assert.match((await history.restart()).madeAnew ?? '', /a rollback journal/);
@@ -351,8 +333,7 @@ test('a rollback journal beside the database, of its state or an earlier one, do
     assertContent(history, content);
     await history.restart();
     history.apply(rowsFrom(7000, 400));
-    history.stop();
-    const later = contentOfDetections(root);
+    const later = history.stopped();
     writeFileSync(`${detections}-journal`, journal);
     assert.match((await history.restart()).madeAnew ?? '', /a rollback journal/);
     assertContent(history, later);
@@ -362,9 +343,8 @@ test('an interrupted rebuild begins again: a power cut may have taken any page o
   withHistory(async (history) => {
     await history.restart();
     history.apply(rowsFrom(1, 20), { with: recordFile });
-    history.stop();
-    const { root, detections } = history.folder;
-    const content = contentOfDetections(root);
+    const { detections } = history.folder;
+    const content = history.stopped();
     assert.ok(content.ingest_file?.length);
     const draft = `${detections}-draft`;
     copyFileSync(detections, draft);
@@ -374,15 +354,14 @@ test('an interrupted rebuild begins again: a power cut may have taken any page o
     db.exec('DELETE FROM export_window; DELETE FROM ingest_file');
     db.close();
     const { applied } = await history.restart();
-    history.stop();
+    assertSameContent(history.stopped(), content);
     assert.equal(applied, readLogMarkOf(detections)?.entry);
-    assertSameContent(contentOfDetections(root), content);
     assert.ok(!existsSync(draft));
   }));
 
 test('a rebuild that is stopped leaves no draft, and the next start makes all of it', () =>
   withHistory(async (history, content) => {
-    const { root, detections } = history.folder;
+    const { detections } = history.folder;
     rmSync(detections);
     const stop = async () => {
       throw new Killed();
@@ -390,6 +369,5 @@ test('a rebuild that is stopped leaves no draft, and the next start makes all of
     await assert.rejects(history.restart({ between: stop }), Killed);
     assert.ok(!existsSync(detections) && !existsSync(`${detections}-draft`));
     await history.restart();
-    history.stop();
-    assertSameContent(contentOfDetections(root), content);
+    assertSameContent(history.stopped(), content);
   }));

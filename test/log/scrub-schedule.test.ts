@@ -12,6 +12,7 @@ import { until } from '../support/until.ts';
 
 const NOW = Date.UTC(2026, 10, 21);
 const CLEAN: ScrubResult = { entry: 5, findings: [], not_compared: null };
+const SOUND = ['log: null', 'access: null', 'secret: null'];
 const of = (kind: ScrubResult['findings'][number]['kind']): ScrubResult => ({
   ...CLEAN,
   findings: [{ kind, count: 2, first: ['here'] }],
@@ -89,12 +90,7 @@ test('findings are reported, and reported again by the next start', async () => 
     // By a command.
     writeScrubRecord(dataFolder(root), of('database differs'), NOW + 1000);
     all.check();
-    const found = [
-      'log: null',
-      'access: null',
-      'secret: null',
-      'database: detections.db: 2 x database differs (here)',
-    ];
+    const found = [...SOUND, 'database: detections.db: 2 x database differs (here)'];
     assert.deepEqual(all.damageReports.slice(3), found);
     await using again = scheduled(24, root);
     assert.deepEqual(again.damageReports, found);
@@ -113,9 +109,8 @@ test('with 0 hours none runs; a failed one is reported', async () => {
   await using all = scheduled(1);
   await all.untilStarted();
   await all.end(new Error('cannot'));
-  assert.deepEqual(all.lines, [
-    'warn cannot compare detections.db with the log: trying again within an hour',
-  ]);
+  const warning = 'warn cannot compare detections.db with the log: trying again within an hour';
+  assert.deepEqual(all.lines, [warning]);
   assert.equal(readScrubRecord(dataFolder(all.root)), null);
 });
 

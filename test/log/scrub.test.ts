@@ -12,11 +12,10 @@ import { placesOf } from '../../src/store/stream-place.ts';
 import { createHistory, type History, rescored } from '../support/history.ts';
 import { assertClean, CLEAN, fill, newRows, scrubbed } from '../support/scrub.ts';
 
+type AtStep = (step: number) => Promise<void> | void;
+
 /** Scrubs while something happens at each of its steps, counted from 1. @returns how many there were */
-async function assertCleanWith(
-  history: History,
-  atStep: (step: number) => Promise<void> | void,
-): Promise<number> {
+async function assertCleanWith(history: History, atStep: AtStep): Promise<number> {
   let steps = 0;
   const { findings, not_compared } = await scrubbed(history, async () => {
     steps += 1;

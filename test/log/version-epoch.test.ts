@@ -28,11 +28,9 @@ function deliver(first: number, last: number): void {
 }
 
 function insert(at: number, position: number, announcedAfter: number | null = null): void {
-  store.writer
-    .prepare(
-      "INSERT INTO version_epoch (number, at, reason, position, announced_after, orphans) SELECT count(*) + 1, ?, '', ?, ?, 'left' FROM version_epoch",
-    )
-    .run(at, position, announcedAfter);
+  const sql = `INSERT INTO version_epoch (number, at, reason, position, announced_after, orphans)
+    SELECT count(*) + 1, ?, '', ?, ?, 'left' FROM version_epoch`;
+  store.writer.prepare(sql).run(at, position, announcedAfter);
 }
 
 /** @returns the position after which it continues, and its name */
@@ -104,15 +102,13 @@ test('positions go on a year ahead of the clock after each epoch, and follow it 
 
 test('no epoch begins where two positions would be the same number, and positions stop following the clock', () => {
   let [position, epochs] = [END, 0];
-  assert.throws(
-    () => {
-      for (; epochs < 1_000; epochs += 1) {
-        position = positionBeyond(position, NOW_MS, epochs + 1);
-        assert.ok(Number.isSafeInteger(position + 3e13), `epoch ${epochs + 1}`);
-      }
-    },
-    (error) => error instanceof Refused && /no room .* empty data folder/.test(error.message),
-  );
+  const beginAll = () => {
+    for (; epochs < 1_000; epochs += 1) {
+      position = positionBeyond(position, NOW_MS, epochs + 1);
+      assert.ok(Number.isSafeInteger(position + 3e13), `epoch ${epochs + 1}`);
+    }
+  };
+  assert.throws(beginAll, { name: 'Refused', message: /no room .* empty data folder/ });
   assert.ok(epochs > 200);
   assert.ok(positionOfClock(NOW_MS, epochs) <= position);
   assert.equal(positionOfClock(NOW_MS, 1_000), 0);

@@ -7,12 +7,7 @@ import { describe, test } from 'node:test';
 import { scrub } from '../../src/log/scrub.ts';
 import { abandon, checkpoint, closeDetections, openDetections } from '../../src/store/checkpoint.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
-import {
-  assertSameContent,
-  type Content,
-  contentOfDetections,
-  withoutOpenDelivery,
-} from '../support/database-content.ts';
+import { assertSameContent, type Content, withoutOpenDelivery } from '../support/database-content.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
 import { type History, QUIETLY, rowsFrom, withHistory } from '../support/history.ts';
 
@@ -20,13 +15,10 @@ const PAGE_BYTES = 16_384;
 const ENDS = ['', '-wal', '-checkpoint'] as const;
 type Files = Readonly<Record<(typeof ENDS)[number], Buffer | null>>;
 
-function filesOf({ folder }: History): Files {
+function filesOf({ folder: { detections } }: History): Files {
   const read = (path: string) => (existsSync(path) ? readFileSync(path) : null);
-  return {
-    '': read(folder.detections),
-    '-wal': read(`${folder.detections}-wal`),
-    '-checkpoint': read(`${folder.detections}-checkpoint`),
-  };
+  const [wal, checkpoint] = [read(`${detections}-wal`), read(`${detections}-checkpoint`)];
+  return { '': read(detections), '-wal': wal, '-checkpoint': checkpoint };
 }
 
 const hashesOf = (files: Files) =>
@@ -56,6 +48,14 @@ interface Moments {
   readonly content: Content;
 }
 
+/** In a transaction, which reads what there is now. */
+function heldReader({ folder }: History): Database {
+  const reader = openDatabase(folder.detections, 'read');
+  reader.exec('BEGIN');
+  reader.prepare('SELECT count(*) FROM detection').get();
+  return reader;
+}
+
 /** Runs a checkpoint. A reader keeps it from its end, so that its middle can be seen. */
 async function momentsOf(history: History): Promise<Moments> {
   const older = filesOf(history);
@@ -66,10 +66,8 @@ async function momentsOf(history: History): Promise<Moments> {
   assert.equal(filesOf(history)['-checkpoint'], null);
   history.apply(rowsFrom(7000, 400));
   const before = filesOf(history);
-  const reader = openDatabase(history.folder.detections, 'read');
   // The state before the rows.
-  reader.exec('BEGIN');
-  reader.prepare('SELECT count(*) FROM detection').get();
+  const reader = heldReader(history);
   history.apply(rowsFrom(8000, 400));
   checkpoint(db);
   const within = filesOf(history);
@@ -82,7 +80,7 @@ async function momentsOf(history: History): Promise<Moments> {
   history.stop();
   const after = filesOf(history);
   assert.deepEqual([after['-wal'], after['-checkpoint']], [null, null], 'nothing is left beside the file');
-  const content = withoutOpenDelivery(contentOfDetections(history.folder.root));
+  const content = withoutOpenDelivery(history.stopped());
   return { older, before, within, copied, after, content };
 }
 
@@ -91,9 +89,8 @@ async function startWith(history: History, files: Files, { content }: Moments): 
   putFiles(history, files);
   const { madeAnew } = await history.restart();
   history.stop();
-  const left = readdirSync(history.folder.root).filter((name) => /peek|draft|-wal|-checkpoint/.test(name));
-  assert.deepEqual(left, []);
-  assertSameContent(withoutOpenDelivery(contentOfDetections(history.folder.root)), content);
+  assert.doesNotMatch(readdirSync(history.folder.root).join('\n'), /peek|draft|-wal|-checkpoint/);
+  assertSameContent(withoutOpenDelivery(history.stopped()), content);
   return madeAnew;
 }
 
@@ -137,11 +134,9 @@ test('without the -wal that its marker names, a file is made again', () =>
     const half = mixed(within[''], copied[''], (page) => page % 2 === 0);
     const salts = Buffer.from(within['-wal'] ?? '');
     salts.writeUInt32BE(1, 16);
-    for (const wal of [null, Buffer.alloc(0), salts])
-      assert.match(`${await startWith(history, { ...within, '': half, '-wal': wal }, moments)}`, /lost its/);
-    const marker = Buffer.from('broken');
-    const broken = { ...within, '': half, '-checkpoint': marker };
-    assert.match(`${await startWith(history, broken, moments)}`, /lost its/);
+    const wals = [null, Buffer.alloc(0), salts].map((wal) => ({ '-wal': wal }));
+    for (const change of [...wals, { '-checkpoint': Buffer.from('broken') }])
+      assert.match(`${await startWith(history, { ...within, '': half, ...change }, moments)}`, /lost its/);
     assert.equal(await startWith(history, before, moments), null);
     assert.equal(await startWith(history, older, moments), null);
   }));
@@ -177,9 +172,8 @@ test('a file of two states keeps its marker until another has its name on the di
     const calls = await diskCallsOf(() => history.restart());
     const at = (isOne: (call: DiskCall) => boolean) => calls.findIndex(isOne);
     const renamed = at((call) => 'to' in call && call.to === detections);
-    const synced = calls.findIndex(
-      ({ call, path }, index) => index > renamed && call === 'sync' && path === root,
-    );
+    const isSync = ({ call, path }: DiskCall) => call === 'sync' && path === root;
+    const synced = calls.findIndex((call, index) => index > renamed && isSync(call));
     const removed = at(({ call, path }) => call === 'remove' && path === `${detections}-checkpoint`);
     assert.ok(0 <= renamed && renamed < synced && synced < removed, JSON.stringify(calls));
   }));
@@ -212,20 +206,20 @@ test('a marker names a -wal that is on the disk, and is removed from it before t
     assert.equal(readFileSync(`${detections}-wal`).length, 0);
   }));
 
+/** Does work that must fail because it cannot write its marker. */
+function withoutMarker(root: string, work: () => void): void {
+  const draft = join(root, '.detections.db-checkpoint.tmp');
+  mkdirSync(draft);
+  assert.throws(work, /EISDIR/);
+  rmdirSync(draft);
+}
+
 describe('without a checkpoint, the file stays as it was', () => {
-  const cases: [what: string, end: (db: Database, root: string) => void][] = [
-    ['abandoned', abandon],
-    [
-      'its marker cannot be written',
-      (db, root) => {
-        const draft = join(root, '.detections.db-checkpoint.tmp');
-        mkdirSync(draft);
-        assert.throws(() => closeDetections(db), /EISDIR/);
-        rmdirSync(draft);
-      },
-    ],
-  ];
-  for (const [what, end] of cases)
+  const cases: Readonly<Record<string, (db: Database, root: string) => void>> = {
+    abandoned: abandon,
+    'its marker cannot be written': (db, root) => withoutMarker(root, () => closeDetections(db)),
+  };
+  for (const [what, end] of Object.entries(cases))
     test(what, () =>
       withHistory(async (history) => {
         const before = filesOf(history);
@@ -264,17 +258,12 @@ test('a verification that began on a stopped database copies nothing into it, an
 
 test('a marker that could not be written before names the file as it is', () =>
   withHistory(async (history) => {
-    const { root, detections } = history.folder;
+    const { root } = history.folder;
     await history.restart();
-    using reader = openDatabase(detections, 'read');
     // It keeps every page from being copied.
-    reader.exec('BEGIN');
-    reader.prepare('SELECT count(*) FROM detection').get();
+    using reader = heldReader(history);
     history.apply(rowsFrom(7000, 20));
-    const obstacle = join(root, '.detections.db-checkpoint.tmp');
-    mkdirSync(obstacle);
-    assert.throws(() => checkpoint(history.db()), /EISDIR/);
-    rmdirSync(obstacle);
+    withoutMarker(root, () => checkpoint(history.db()));
     checkpoint(history.db());
     const killed = filesOf(history);
     assert.ok(killed['-checkpoint'] !== null);

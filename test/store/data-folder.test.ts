@@ -20,6 +20,7 @@ import { NO_PRELOAD, runBeside } from '../support/command.ts';
 import { programCalls } from '../support/disk-calls.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
+import { words } from '../support/words.ts';
 
 const serveOn = (data: string, ...more: string[]) =>
   runProgram(['serve', '--data', data, '--port', '0', ...more]);
@@ -29,18 +30,17 @@ const ADD = ['account', 'add', 'a', '--name', 'A'];
 const LIST = ['account', 'list'];
 
 /** Each of these commands must be refused, with exit code 78 and a message with this text. */
-async function assertRefused(
-  commands: readonly string[][],
-  data: string,
-  text: string,
-  env = {},
-): Promise<void> {
+async function assertRefused(commands: readonly string[][], data: string, text: string, env = {}) {
   for (const args of commands) {
     const { status, stderr } = await runBeside([...args, '--data', data], env);
     assert.equal(status, 78, `${args}: ${stderr}`);
     assert.ok(stderr.includes(text), `${args}: ${stderr}`);
   }
 }
+
+/** @param use gets the path of a data folder that is not there yet, and the folder around it */
+const inData = (use: (data: string, folder: string) => Promise<unknown>) =>
+  inFolder(async (folder) => void (await use(join(folder, 'data'), folder)));
 
 async function startedAndStopped(data: string, ...more: string[]): Promise<void> {
   const run = serveOn(data, ...more);
@@ -60,8 +60,7 @@ test('a link to a folder is accepted as data folder: systemd creates one for a d
   }));
 
 test('a missing secret of a database in use is not replaced: every cursor would be refused', () =>
-  inFolder(async (folder) => {
-    const data = join(folder, 'data');
+  inData(async (data) => {
     await startedAndStopped(data);
     const secret = join(data, 'secret');
     const content = readFileSync(secret);
@@ -74,37 +73,28 @@ test('a missing secret of a database in use is not replaced: every cursor would 
     await startedAndStopped(data);
   }));
 
-test(
-  'root opens nothing in the folder of another user, and says how to run as that one',
-  {
-    skip: process.getuid?.() !== 0 && 'only root can try it',
-  },
-  () =>
-    inFolder(async (folder) => {
-      const data = join(folder, 'data');
-      mkdirSync(data);
-      chownSync(data, NOBODY, NOBODY);
-      const log = join(data, 'wirewatch.log');
-      symlinkSync(join(folder, 'elsewhere'), log);
-      const commands = [
-        ...[START, ADD, ['key', 'list'], ['window', 'reset', 'newswire', '--all'], ['compact'], ['verify']],
-        ...[
-          ['backup', join(folder, 'backup')],
-          ['restore', folder],
-        ],
-      ];
-      const advice = `the data folder ${data} belongs to nobody: run this as that user, for example: runuser -u nobody -- wirewatch ...`;
-      await assertRefused(commands, data, advice, { WIREWATCH_LOG_FILE: log });
-      assert.deepEqual(readdirSync(folder), ['data']);
-      assert.deepEqual(readdirSync(data), ['wirewatch.log']);
-    }),
+const skip = process.getuid?.() !== 0 && 'only root can try it';
+
+test('root opens nothing in the folder of another user, and says how to run as that one', { skip }, () =>
+  inData(async (data, folder) => {
+    mkdirSync(data);
+    chownSync(data, NOBODY, NOBODY);
+    const log = join(data, 'wirewatch.log');
+    symlinkSync(join(folder, 'elsewhere'), log);
+    const reset = ['window', 'reset', 'newswire', '--all'];
+    const copying = [`backup ${join(folder, 'backup')}`, `restore ${folder}`];
+    const others = ['key list', 'compact', 'verify', ...copying].map((command) => command.split(' '));
+    const advice = `the data folder ${data} belongs to nobody: run this as that user, for example: runuser -u nobody -- wirewatch ...`;
+    await assertRefused([START, ADD, reset, ...others], data, advice, { WIREWATCH_LOG_FILE: log });
+    assert.deepEqual(readdirSync(folder), ['data']);
+    assert.deepEqual(readdirSync(data), ['wirewatch.log']);
+  }),
 );
 
 const skipOther = !canBeRunByAnother() && 'it cannot be run as another user here';
 
 test('another user is told whose folder it is, not that there is no installation', { skip: skipOther }, () =>
-  inFolder(async (folder) => {
-    const data = join(folder, 'data');
+  inData(async (data, folder) => {
     await startedAndStopped(data);
     const refusal = async (...args: string[]) => {
       const run = runProgram([...args, '--data', data], {}, { through: asOther });
@@ -121,8 +111,7 @@ test('another user is told whose folder it is, not that there is no installation
 );
 
 test('root operates the Wirewatch that another user runs', { skip: skipOther }, () =>
-  inFolder(async (folder) => {
-    const data = join(folder, 'data');
+  inData(async (data, folder) => {
     mkdirSync(data, { mode: 0o700 });
     chownSync(data, NOBODY, NOBODY);
     chmodSync(folder, 0o755);
@@ -138,8 +127,7 @@ test('root operates the Wirewatch that another user runs', { skip: skipOther }, 
 );
 
 test('no file in the folder may be a link, for a start or a command', () =>
-  inFolder(async (folder) => {
-    const data = join(folder, 'data');
+  inData(async (data, folder) => {
     await startedAndStopped(data);
     const elsewhere = join(folder, 'elsewhere');
     writeFileSync(elsewhere, 'precious');
@@ -161,13 +149,11 @@ test('no file in the folder may be a link, for a start or a command', () =>
   }));
 
 test('files are accessible to their user only, even in a readable folder and without a umask', () =>
-  inFolder(async (folder) => {
-    const data = join(folder, 'data');
+  inData(async (data, folder) => {
     mkdirSync(data, { mode: 0o755 });
-    const through = (program: string, args: readonly string[]): [string, string[]] => [
-      'sh',
-      ['-c', 'umask 000; exec "$0" "$@"', program, ...args],
-    ];
+    const through = (program: string, args: readonly string[]): [string, string[]] => {
+      return ['sh', ['-c', 'umask 000; exec "$0" "$@"', program, ...args]];
+    };
     const run = (...args: string[]) => runProgram([...args, '--data', data], {}, { through });
     const cli = async (...args: string[]) => {
       const command = run(...args);
@@ -190,21 +176,12 @@ test('files are accessible to their user only, even in a readable folder and wit
     }
     await cli('verify');
     await cli('backup', join(folder, 'backup'));
-    const kept = () =>
-      readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
-        /^(data\/|backup|copy)/.test(name),
-      );
+    const isKept = (name: string) => /^(data\/|backup|copy)/.test(name);
+    const kept = () => readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(isKept);
     await until('the row counts are written', () => kept().includes('data/usage'));
     const readable = () => kept().filter((name) => (lstatSync(join(folder, name)).mode & 0o077) !== 0);
-    for (const name of [
-      'data/detections.db',
-      'data/usage',
-      'data/detections.db-wal',
-      'data/lock',
-      'copy.db',
-      'copy.ndjson',
-    ])
-      assert.ok(kept().includes(name), `${name}: ${kept()}`);
+    const written = 'data/detections.db data/usage data/detections.db-wal data/lock copy.db copy.ndjson';
+    for (const name of words(written)) assert.ok(kept().includes(name), `${name}: ${kept()}`);
     assert.deepEqual(readable(), []);
     assert.equal(await serving.stop(), 0);
     rmSync(join(data, 'access.db'));
@@ -214,8 +191,8 @@ test('files are accessible to their user only, even in a readable folder and wit
   }));
 
 test('a command that ingests is refused on a drop folder other than the one in use', () =>
-  inFolder(async (folder) => {
-    const [data, drop] = [join(folder, 'data'), join(folder, 'exports')];
+  inData(async (data, folder) => {
+    const drop = join(folder, 'exports');
     await startedAndStopped(data, '--drop', drop);
     const replay = ['ingest', 'replay', '--data', data];
     const refused = await runBeside(replay);
@@ -226,21 +203,16 @@ test('a command that ingests is refused on a drop folder other than the one in u
     assert.equal(named.status, 0, named.stderr);
   }));
 
-test(
-  'a new data folder survives a power cut, with its parents',
-  {
-    skip: NO_PRELOAD,
-  },
-  () =>
-    inFolder(async (folder) => {
-      const { settings, calls } = programCalls(folder);
-      const data = join(folder, 'lib', 'wirewatch');
-      assert.equal(await runProgram([...ADD, '--data', data], settings).ended, 0);
-      const since = calls().slice(calls().findIndex(({ call, path }) => call === 'create' && path === data));
-      const synced = since.flatMap(({ call, path }) => (call === 'sync' ? [path] : []));
-      assert.deepEqual(synced.slice(0, 2), [join(folder, 'lib'), folder]);
-      assert.equal(lstatSync(data).mode & 0o777, 0o700);
-    }),
+test('a new data folder survives a power cut, with its parents', { skip: NO_PRELOAD }, () =>
+  inFolder(async (folder) => {
+    const { settings, calls } = programCalls(folder);
+    const data = join(folder, 'lib', 'wirewatch');
+    assert.equal(await runProgram([...ADD, '--data', data], settings).ended, 0);
+    const since = calls().slice(calls().findIndex(({ call, path }) => call === 'create' && path === data));
+    const synced = since.flatMap(({ call, path }) => (call === 'sync' ? [path] : []));
+    assert.deepEqual(synced.slice(0, 2), [join(folder, 'lib'), folder]);
+    assert.equal(lstatSync(data).mode & 0o777, 0o700);
+  }),
 );
 
 test('a drop folder is created, but not its parents: a share may not be mounted', () =>
@@ -254,19 +226,14 @@ test('a drop folder is created, but not its parents: a share may not be mounted'
   }));
 
 test('a path that is not a folder is refused with exit code 78', () =>
-  inFolder(async (folder) => {
-    const data = join(folder, 'data');
+  inData(async (data) => {
     writeFileSync(data, '');
-    await assertRefused(
-      [START, ADD, LIST],
-      data,
-      'data is a file, not a folder. Name another folder with --data.\n',
-    );
+    const reason = 'data is a file, not a folder. Name another folder with --data.\n';
+    await assertRefused([START, ADD, LIST], data, reason);
   }));
 
-test('an unwritable folder is refused, with a hint', async (context) => {
-  await inFolder(async (folder) => {
-    const data = join(folder, 'data');
+test('an unwritable folder is refused, with a hint', (context) =>
+  inData(async (data) => {
     mkdirSync(data);
     const isRoot = process.getuid?.() === 0;
     // Modes do not restrict root, but a read-only mount does.
@@ -281,5 +248,4 @@ test('an unwritable folder is refused, with a hint', async (context) => {
       if (isRoot) spawnSync('umount', [data]);
       else chmodSync(data, 0o700);
     }
-  });
-});
+  }));

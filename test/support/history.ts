@@ -51,11 +51,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
   /** Closes everything and opens it again, as a start does. */
   async function restart(options: Partial<RecoverOptions> = {}): Promise<Recovered> {
     stop();
-    const recovered = await recoverDetections({
-      folder,
-      ...QUIETLY,
-      ...options,
-    });
+    const recovered = await recoverDetections({ folder, ...QUIETLY, ...options });
     recovered.log.close();
     const { db } = recovered;
     const writer = streamWriterOn(db, root, { now, segmentBytes });
@@ -69,6 +65,12 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
     open.writer.flush();
     closeDetections(open.recovered.db);
     open = null;
+  }
+
+  /** Stops it. @returns what its database has then */
+  function stopped(): Content {
+    stop();
+    return contentOfDetections(root);
   }
 
   function deleteAll(): void {
@@ -100,8 +102,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
       const older = readFileSync(folder.detections);
       await restart();
       work();
-      stop();
-      const content = contentOfDetections(root);
+      const content = stopped();
       writeFileSync(folder.detections, older);
       return content;
     },
@@ -115,7 +116,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
       if (!outcome.ok) throw new Error(outcome.reason);
       return outcome.compacted;
     },
-    stop,
+    ...{ stop, stopped },
     delete: deleteAll,
     [Symbol.dispose]: deleteAll,
   };
@@ -179,8 +180,7 @@ export async function withHistory(use: (history: History, content: Content) => P
   using history = await createHistory();
   for (let from = 0; from < 100; from += 20) history.apply(rowsFrom(from, 20));
   history.apply(rowsFrom(1000, 400), { batchRows: 5 });
-  history.stop();
-  await use(history, contentOfDetections(history.folder.root));
+  await use(history, history.stopped());
 }
 
 /** Until disposed, does something before each commit of a database, and instead of it if that throws. */

@@ -6,13 +6,11 @@ import { TEST_SETTINGS } from './appliance.ts';
 import { type RunningProgram, runProgram } from './program.ts';
 
 /** Starts `serve` in a folder, optionally with `[log] file`. */
-export function serve(
-  folder: string,
-  file = '',
-  more: Readonly<Record<string, string>> = {},
-): RunningProgram {
-  const settings = { ...TEST_SETTINGS, ...more };
-  return runProgram(serving(folder), file === '' ? settings : { ...settings, WIREWATCH_LOG_FILE: file });
+export function serve(folder: string, file = ''): RunningProgram {
+  return runProgram(serving(folder), {
+    ...TEST_SETTINGS,
+    ...(file === '' ? {} : { WIREWATCH_LOG_FILE: file }),
+  });
 }
 
 export function serving(folder: string): string[] {

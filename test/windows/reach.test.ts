@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { reachText } from '../../src/operations/status-lines.ts';
 import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
-import { setWindow } from '../../src/windows/ledger.ts';
 import { NOTHING_READ, readReach } from '../../src/windows/reach.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { createTestStore } from '../support/store.ts';
@@ -13,13 +12,7 @@ const START = Date.parse('2026-11-01T10:10:00Z');
 test('the progress of an export names the earlier windows that were not read', () => {
   using store = createTestStore();
   const set = (count: number, status: WindowStatus) =>
-    setWindow(store.writer, {
-      export: 'newswire',
-      window_start: START + count * WINDOW_MS,
-      status,
-      since: START,
-      file: null,
-    });
+    store.setWindow(status, START + count * WINDOW_MS, START);
   const reach = () => reachText(readReach(store.reader, 'newswire', START + DAY_MS));
   assert.equal(reach(), 'no window finished yet');
   assert.deepEqual(readReach(store.reader, 'imagewire', START), NOTHING_READ);
