@@ -9,6 +9,7 @@ import type { DetectionFilters } from '../../src/query/filters.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import type { Database } from '../../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';
+import { forAll } from '../support/for-all.ts';
 import { createTestStore, type TestRow, testId, testMatch, textRow } from '../support/store.ts';
 import { changesQuery, STREAMS } from '../support/streams.ts';
 
@@ -49,29 +50,27 @@ function expected(rows: readonly TestRow[], streams: readonly StreamName[], f: D
 
 test('pages of any size together are exactly the matching rows, in order of arrival', () => {
   const streams = fc.subarray(STREAMS, { minLength: 1 });
-  fc.assert(
-    fc.property(
-      fc.array(testRow, { maxLength: 40, size: 'max' }),
-      streams,
-      someFilters,
-      fc.integer({ min: 1, max: 7 }),
-      fc.boolean(),
-      (rows, read, f, limit, projected) => {
-        using store = createTestStore(3);
-        for (let at = 0; at < rows.length; at += 5) store.deliver(rows.slice(at, at + 5), 1000);
-        const projection = projected ? parseFields('id') : null;
-        const { seen, pages } = walk(store.reader, query({ streams: read, filters: f, limit, projection }));
-        assert.deepEqual(seen, expected(rows, read, f));
-        assert.equal(
-          pages.at(-1)?.position,
-          rows.length * 3,
-          'the last cursor must be at the end of all streams',
-        );
-        for (const page of pages.slice(0, -1))
-          assert.equal(page.rows, limit, 'a page is full while there is more');
-      },
-    ),
-    { numRuns: 60 },
+  forAll(
+    60,
+    fc.array(testRow, { maxLength: 40, size: 'max' }),
+    streams,
+    someFilters,
+    fc.integer({ min: 1, max: 7 }),
+    fc.boolean(),
+    (rows, read, f, limit, projected) => {
+      using store = createTestStore(3);
+      for (let at = 0; at < rows.length; at += 5) store.deliver(rows.slice(at, at + 5), 1000);
+      const projection = projected ? parseFields('id') : null;
+      const { seen, pages } = walk(store.reader, query({ streams: read, filters: f, limit, projection }));
+      assert.deepEqual(seen, expected(rows, read, f));
+      assert.equal(
+        pages.at(-1)?.position,
+        rows.length * 3,
+        'the last cursor must be at the end of all streams',
+      );
+      for (const page of pages.slice(0, -1))
+        assert.equal(page.rows, limit, 'a page is full while there is more');
+    },
   );
 });
 

@@ -11,6 +11,7 @@ import {
 } from '../../src/query/cursors.ts';
 import { Refused } from '../../src/refused.ts';
 import { deriveKey } from '../../src/seal.ts';
+import { forAll } from '../support/for-all.ts';
 
 const SECRET = Buffer.alloc(32, 1);
 const OTHER_SECRET = Buffer.alloc(32, 2);
@@ -102,18 +103,16 @@ test('a cursor of the stream contains its position and epoch, whatever was encod
     { position: fc.maxSafeNat(), epoch: fc.nat(2 ** 24 - 1) },
     { noNullPrototype: true },
   );
-  fc.assert(
-    fc.property(place, place, (first, second) => {
-      const cursors = createStreamCursors(SECRET);
-      for (const at of [first, second, { ...second, epoch: first.epoch }, first, { position: 0, epoch: 0 }]) {
-        const cursor = cursors.encode(at);
-        assert.match(cursor, /^[\w-]{22}$/);
-        for (const by of [cursors, createStreamCursors(SECRET)]) assert.deepEqual(by.decode(cursor), at);
-        assert.equal(createStreamCursors(SECRET).encode(at), cursor);
-        assert.throws(() => cursors.decode(`${cursor.slice(0, -1)}!`), Refused);
-      }
-    }),
-  );
+  forAll(100, place, place, (first, second) => {
+    const cursors = createStreamCursors(SECRET);
+    for (const at of [first, second, { ...second, epoch: first.epoch }, first, { position: 0, epoch: 0 }]) {
+      const cursor = cursors.encode(at);
+      assert.match(cursor, /^[\w-]{22}$/);
+      for (const by of [cursors, createStreamCursors(SECRET)]) assert.deepEqual(by.decode(cursor), at);
+      assert.equal(createStreamCursors(SECRET).encode(at), cursor);
+      assert.throws(() => cursors.decode(`${cursor.slice(0, -1)}!`), Refused);
+    }
+  });
 });
 
 test('a block without a valid position is refused, even if encrypted with the key', () => {
@@ -137,12 +136,10 @@ test('a cursor of the period contains place and period', () => {
   const part = fc.integer({ min: 0, max: 999_999_999_999_999 });
   const id = fc.tuple(fc.constantFrom('t', 'i'), part, part, part).map((parts) => parts.join('.'));
   const zone = fc.constantFrom('UTC', 'Etc/GMT-3', 'america/argentina/BUENOS_AIRES', 'z'.repeat(64));
-  fc.assert(
-    fc.property(second, second, second, id, zone, (from, to, at, detectionId, time_zone) => {
-      const walk = { period: { from, to }, time_zone, place: { second: at, id: detectionId } };
-      const text = createQueryCursors(SECRET).encode(REQUEST, walk);
-      assert.match(text, /^[\w-]+$/);
-      assert.deepEqual(createQueryCursors(SECRET).decode(text, REQUEST), walk);
-    }),
-  );
+  forAll(100, second, second, second, id, zone, (from, to, at, detectionId, time_zone) => {
+    const walk = { period: { from, to }, time_zone, place: { second: at, id: detectionId } };
+    const text = createQueryCursors(SECRET).encode(REQUEST, walk);
+    assert.match(text, /^[\w-]+$/);
+    assert.deepEqual(createQueryCursors(SECRET).decode(text, REQUEST), walk);
+  });
 });

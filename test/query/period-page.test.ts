@@ -15,6 +15,7 @@ import type { PeriodSort } from '../../src/query/period-request.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import type { Database } from '../../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';
+import { forAll } from '../support/for-all.ts';
 import { createTestStore, type TestRow, testId, testMatch, textRow } from '../support/store.ts';
 import { periodQuery } from '../support/streams.ts';
 
@@ -100,39 +101,37 @@ function expected(rows: readonly TestRow[], { streams, filters, period, sort }: 
 }
 
 test('pages of any size together are exactly the matching detections, in order, in both sorts', () => {
-  fc.assert(
-    fc.property(
-      fc.record({
-        rows: fc.array(row, { maxLength: 60, size: 'max' }),
-        streams: fc.subarray(STREAMS, { minLength: 1 }),
-        filters: someFilters,
-        from: fc.integer({ min: 0, max: 5 }),
-        width: fc.integer({ min: 0, max: 6 }),
-        sort: fc.constantFrom(...SORTS),
-        limit: fc.integer({ min: 1, max: 9 }),
-        scanRowsMax: fc.integer({ min: 1, max: 12 }),
-        isProjected: fc.boolean(),
-      }),
-      ({ rows, streams, filters, from, width, sort, limit, scanRowsMax, isProjected }) => {
-        using store = createTestStore();
-        store.deliver(rows, 1000);
-        const asked = query({
-          streams,
-          filters,
-          sort,
-          limit,
-          period: { from: START + from, to: START + from + width },
-          projection: isProjected ? parseFields('id') : null,
-        });
-        const { seen, sizes } = walk(store.reader, asked, scanRowsMax);
-        assert.deepEqual(seen, expected(rows, asked));
-        if (filterSql(filters).sql === '') {
-          for (const size of sizes.slice(0, -1)) assert.equal(size, limit, 'full while there is more');
-          assert.equal(sizes.length, Math.max(1, Math.ceil(seen.length / limit)), 'no extra page');
-        }
-      },
-    ),
-    { numRuns: 80 },
+  forAll(
+    80,
+    fc.record({
+      rows: fc.array(row, { maxLength: 60, size: 'max' }),
+      streams: fc.subarray(STREAMS, { minLength: 1 }),
+      filters: someFilters,
+      from: fc.integer({ min: 0, max: 5 }),
+      width: fc.integer({ min: 0, max: 6 }),
+      sort: fc.constantFrom(...SORTS),
+      limit: fc.integer({ min: 1, max: 9 }),
+      scanRowsMax: fc.integer({ min: 1, max: 12 }),
+      isProjected: fc.boolean(),
+    }),
+    ({ rows, streams, filters, from, width, sort, limit, scanRowsMax, isProjected }) => {
+      using store = createTestStore();
+      store.deliver(rows, 1000);
+      const asked = query({
+        streams,
+        filters,
+        sort,
+        limit,
+        period: { from: START + from, to: START + from + width },
+        projection: isProjected ? parseFields('id') : null,
+      });
+      const { seen, sizes } = walk(store.reader, asked, scanRowsMax);
+      assert.deepEqual(seen, expected(rows, asked));
+      if (filterSql(filters).sql === '') {
+        for (const size of sizes.slice(0, -1)) assert.equal(size, limit, 'full while there is more');
+        assert.equal(sizes.length, Math.max(1, Math.ceil(seen.length / limit)), 'no extra page');
+      }
+    },
   );
 });
 

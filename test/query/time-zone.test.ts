@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { zoneId } from '../../src/time-zone.ts';
 import { dayAt, dayEndMs, dayStartMs, daysFromTo, isDay } from '../../src/zone-days.ts';
+import { forAll } from '../support/for-all.ts';
 import { words } from '../support/words.ts';
 
 /** Zone, day, its first instant, the first instant after it. */
@@ -41,24 +42,21 @@ for (const [zone, day, start, end] of DAYS) {
 test('days follow each other without gap or overlap, and an instant lies in the day that clocks show', () => {
   const zones = fc.constantFrom(...Intl.supportedValuesOf('timeZone'));
   const instants = fc.integer({ min: Date.parse('1975-01-01'), max: Date.parse('2037-01-01') });
-  fc.assert(
-    fc.property(zones, instants, (zone, ms) => {
-      const day = dayAt(ms, zone);
-      const shown = new Intl.DateTimeFormat('en-CA', {
-        timeZone: zone,
-        year: 'numeric',
-        month: '2-digit',
-        day: '2-digit',
-      });
-      assert.equal(day, shown.format(ms));
-      assert.ok(dayStartMs(day, zone) <= ms);
-      assert.equal(dayAt(dayStartMs(day, zone), zone), day);
-      const next = new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
-      assert.equal(dayEndMs(day, zone), dayStartMs(next, zone));
-      assert.ok(dayEndMs(day, zone) > ms || dayAt(dayEndMs(day, zone), zone) !== next);
-    }),
-    { numRuns: 300 },
-  );
+  forAll(300, zones, instants, (zone, ms) => {
+    const day = dayAt(ms, zone);
+    const shown = new Intl.DateTimeFormat('en-CA', {
+      timeZone: zone,
+      year: 'numeric',
+      month: '2-digit',
+      day: '2-digit',
+    });
+    assert.equal(day, shown.format(ms));
+    assert.ok(dayStartMs(day, zone) <= ms);
+    assert.equal(dayAt(dayStartMs(day, zone), zone), day);
+    const next = new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
+    assert.equal(dayEndMs(day, zone), dayStartMs(next, zone));
+    assert.ok(dayEndMs(day, zone) > ms || dayAt(dayEndMs(day, zone), zone) !== next);
+  });
 });
 
 test('a day is a calendar day, written in full', () => {
