@@ -9,9 +9,11 @@ import { type Mark, parse } from '../log/format.ts';
 import { commitsBackwards, entriesAfter } from '../log/log-reader.ts';
 import { listSegments, SegmentReader } from '../log/segment.ts';
 import { failed } from '../refused.ts';
+import { waitsForCopyIn } from '../store/copy-mode.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLogError } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
+import { keptCopies } from '../store/role.ts';
 import { formatMs, parseInstant } from '../time.ts';
 
 const DETECTION_LINE = /^\{"(?:row|changed|rescored)":"([^"]+)"/;
@@ -36,11 +38,13 @@ export class Given {
   /**
    * Adds the entries of a log after one.
    * @param after null: from the beginning on; then all detections would seem to be new, and none counts as undone
+   * @param until the number of the last one
    * @throws LogDamage, LogFailure: what could be read is added
    */
-  addAfter(log: string, after: Mark | null): void {
+  addAfter(log: string, after: Mark | null, until = Number.POSITIVE_INFINITY): void {
     this.last = after;
     for (const { part } of entriesAfter(log, after)) {
+      if (part.entry > until) return;
       for (const line of part.lines()) this.#add(line, after !== null);
       if (part.commit === null) continue;
       const { kind, subscription } = part.commit.operation;
@@ -100,6 +104,7 @@ export function cutLog(log: string, untilMs: number, given: Given): void {
 /**
  * How the history of a data folder differs from the one that replaces it.
  * @param live the data folder; @param stage with the restored log; @param given gets what only the data folder has
+ * @param copy the id of the copy that is restored
  * @returns `isSame`: both end with the same entry, so that nothing is lost; `parted`: the last position that both have;
  *   infinite: all of the restored ones; null: that is not known
  * @throws LogDamage, LogFailure if the restored log cannot be read
@@ -108,11 +113,12 @@ export function replacedHistory(
   live: DataFolder,
   stage: Pick<DataFolder, 'log'>,
   given: Given,
+  copy: string,
 ): { readonly isSame: boolean; readonly parted: number | null } {
   const restored = new Map(commitsBackwards(stage.log).map(({ entry, id }) => [entry, id]));
-  const first = lostOf(live, restored);
+  const first = lostOf(live, restored, copy);
   // A read may fail once.
-  const { common, lost, isWhole } = first.isWhole ? first : lostOf(live, restored);
+  const { common, lost, isWhole } = first.isWhole ? first : lostOf(live, restored, copy);
   const own = new Given();
   own.addAfter(stage.log, common);
   given.join(lost);
@@ -128,14 +134,20 @@ export function replacedHistory(
  * @returns the last entry that the log of a data folder has in common with the restored ones, what it has after that, and
  *   whether that is all: its database has applied it up to there
  */
-function lostOf({ log, detections }: DataFolder, restored: ReadonlyMap<number, string>) {
+function lostOf(live: DataFolder, restored: ReadonlyMap<number, string>, copy: string) {
+  const { log, detections } = live;
+  const applied = readLogMarkOf(detections);
+  // What was proposed to this copy, and is in neither, nobody has seen.
+  const isProposed = keptCopies(live).has(copy) && waitsForCopyIn(detections);
+  const until = isProposed ? (applied?.entry ?? 0) : Number.POSITIVE_INFINITY;
   const lost = new Given();
   let common = null as Mark | null;
   const isFound = isReadable(() => {
     common = commitsBackwards(log).find(({ entry, id }) => restored.get(entry) === id) ?? null;
   });
-  const isRead = isReadable(() => lost.addAfter(log, common)) && isFound;
-  return { common, lost, isWhole: isRead && lost.last?.id === readLogMarkOf(detections)?.id };
+  const isRead = isReadable(() => lost.addAfter(log, common, until)) && isFound;
+  const isAll = lost.last?.id === applied?.id || (common?.entry ?? 0) > until;
+  return { common, lost, isWhole: isRead && isAll };
 }
 
 /** Only the log that is replaced may be damaged or unreadable. */

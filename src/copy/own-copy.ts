@@ -120,6 +120,33 @@ export async function readCopiedAccess(place: Place, number?: number) {
   throw new LogDamage(`its ${accessName(change)} has another state than its name says`);
 }
 
+const SELECT_LAST_AUDITED = 'SELECT entry, checksum FROM audit ORDER BY entry DESC LIMIT 1';
+const SELECT_AUDITED = 'SELECT 1 FROM audit WHERE entry = :entry AND checksum = :checksum';
+
+/**
+ * Whoever restores a copy, and writes there while the machine before it still does, would write over its revocations.
+ * @param content of access.db
+ * @throws Unreachable; Refused `failed` if the copy has changes of accounts and keys that this state does not come from
+ */
+export async function requireEarlierAccess(place: Place, content: Buffer): Promise<void> {
+  const change = await copiedChange(place);
+  // A damaged one is written again.
+  const copied = change === 0 ? null : await readCopiedAccess(place, change).catch(nullOfDamage);
+  if (copied === null) return;
+  using there = openContent(copied.content);
+  using here = openContent(content);
+  const last = there.prepare<[], object>(SELECT_LAST_AUDITED).get();
+  if (last !== undefined && here.prepare(SELECT_AUDITED).get(last) === undefined)
+    throw failed(
+      `${place.text} is left as it is: it has changes of accounts and keys that this machine lacks. To take them over, run: wirewatch restore ${place.text} --replace`,
+    );
+}
+
+function nullOfDamage(error: unknown): null {
+  if (isLogError(error)) return null;
+  throw error;
+}
+
 /**
  * Writes `access.db` to a copy that has an earlier state of it, and deletes old states.
  * @throws Unreachable; Refused `failed` if the copy has a later state

@@ -114,9 +114,10 @@ export async function restore(options: RestoreOptions) {
     const former = soundRole(folder);
     if (standby) noteStandby(stage, { standby: true });
     else {
-      const made = readRole(stage);
-      // What this machine wrote before is not of another one.
-      noteRole(stage, { ...made, machine: former?.machine ?? made.machine });
+      const own = readRole(stage);
+      // What this machine wrote before is not of another one; an epoch that it owes is still to begin.
+      const { machine = own.machine, epoch_due = null } = former ?? {};
+      noteRole(stage, { ...own, machine, epoch_due: made.raised ? null : epoch_due });
     }
     syncFolder(stage.root);
     const gone = { count: goneIds.length, file: join(root, `gone-${formatCompact(now())}.txt`) };
@@ -190,7 +191,7 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
   const entries_cut = given.entries;
   const { removed, ...access } = makeAccess(stage, live, standby);
   onProgress('comparing the logs', 0, 0);
-  const { isSame, parted } = replacedHistory(live, stage, given);
+  const { isSame, parted } = replacedHistory(live, stage, given, copy);
   const raised = !standby && (untilMs !== null || !isSame);
   const isLater = access.access === 'continued';
   const cut = [...given.removed].map((id) => [id, Number.POSITIVE_INFINITY] as const);

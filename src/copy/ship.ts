@@ -31,7 +31,7 @@ import {
   pieceNames,
   pointerContent,
 } from './copy-contents.ts';
-import { left, refuseEmptied, requireOwn, writeAccess } from './own-copy.ts';
+import { left, refuseEmptied, requireEarlierAccess, requireOwn, writeAccess } from './own-copy.ts';
 import type { Place } from './place.ts';
 
 const PART_BYTES = 8 * 1024 * 1024;
@@ -130,14 +130,14 @@ export class Shipper {
       ensureRole(this.#folder);
       this.#copy = await requireOwn(this.place, this.#folder, state);
     }
-    while (!(await this.#shipLog(end)));
+    while (!(await this.#shipLog(end, content)));
     if (this.#change === state.change) return;
     await writeAccess(this.place, state, content);
     this.#change = state.change;
   }
 
   /** @returns false: another process wrote meanwhile, and it must be tried again */
-  async #shipLog(to: Mark | null): Promise<boolean> {
+  async #shipLog(to: Mark | null, access: Buffer): Promise<boolean> {
     if (this.#end !== null) {
       // Another machine may have taken the next number meanwhile, also where there is nothing to write; or a share is not
       // mounted any more.
@@ -145,7 +145,7 @@ export class Shipper {
       const there = await objectsFrom(this.place, generation, newest?.last ?? newest?.first ?? 0);
       if (there.length !== (newest === null ? 0 : 1) || there[0]?.name !== newest?.name) this.#end = null;
     }
-    this.#end ??= await this.#findEnd();
+    this.#end ??= await this.#findEnd(access);
     if (to === null) return true;
     const { first, last } = this.#end;
     const own = listSegments(this.#folder.log)[0]?.firstEntry ?? 1;
@@ -156,8 +156,11 @@ export class Shipper {
     return this.#end !== null;
   }
 
-  /** @throws Refused `failed` if the copy has entries that the log of this machine lacks */
-  async #findEnd(): Promise<CopyEnd> {
+  /**
+   * @param access the content of access.db
+   * @throws Refused `failed` if the copy has entries or changes that this machine lacks
+   */
+  async #findEnd(access: Buffer): Promise<CopyEnd> {
     await refuseEmptied(this.place, this.#folder);
     const copied = await findLog(this.place);
     const { generation, changes, objects } = copied;
@@ -171,11 +174,18 @@ export class Shipper {
     if (found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))) {
       const by = await newestWriter(this.place, copied, this.#folder, kept?.ids);
       if (by !== null) throw new TakenOver(this.place, by);
+      if (found === 'beyond' && noted.includes(last?.id ?? ''))
+        throw new LogDamage(
+          `the log lacks entry ${last?.entry}, which this machine wrote to ${this.place.text}: it is damaged. To see more: wirewatch verify`,
+        );
+      const { text } = this.place;
       throw left(
         this.place,
-        'it is the copy of a later state of this installation, or of one that was discarded by a restore',
+        `it is the copy of a later state of this installation, or of one that was discarded by a restore. To go on from that state, run: wirewatch restore ${text} --replace`,
       );
     }
+    // What the writer before a promotion still changed is not carried on.
+    if (!readRole(this.#folder).promoted) await requireEarlierAccess(this.place, access);
     return { generation, newest, first: objects[0]?.first ?? null, last };
   }
 

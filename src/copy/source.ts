@@ -10,6 +10,7 @@ import { commitsBackwards } from '../log/log-reader.ts';
 import { LogWriter } from '../log/log-writer.ts';
 import { draftOf, listSegments, segmentPath, snapshotPath, tidyLog } from '../log/segment.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
+import { waitsForCopyIn } from '../store/copy-mode.ts';
 import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
@@ -139,7 +140,9 @@ export async function requireNewest(place: Place, folder: DataFolder, isStandby:
   const { log, detections } = folder;
   const copied = await findLog(place);
   const { objects } = copied;
-  const marks = [...commitsBackwards(log).take(1), readLogMarkOf(detections)].filter((mark) => mark !== null);
+  // What waits for the copy, and is not applied, is only proposed: the copy may lack it.
+  const proposed = waitsForCopyIn(detections) ? [] : commitsBackwards(log).take(1);
+  const marks = [...proposed, readLogMarkOf(detections)].filter((mark) => mark !== null);
   for (const mark of marks)
     if (!(await hasEntry(place, objects, mark)))
       throw failed(`the copy lacks entry ${grouped(mark.entry)}, which this machine has.`);

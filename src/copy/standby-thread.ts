@@ -29,8 +29,8 @@ export function createStandby(): Standby {
       const { copy } = settings;
       const folder = dataFolder(settings.data);
       let { recovered } = parts;
-      if (copy === null || settings.mode === 'alone') return recovered;
-      if (copy.standby && !readRole(folder).promoted) {
+      if (settings.mode === 'alone') return recovered;
+      if (copy?.standby && !readRole(folder).promoted) {
         const open = () => openPlace(copy.to, copy);
         const onDelivered = (first_position: number, delivered_at: number) =>
           send('delivered', { first_position, delivered_at });

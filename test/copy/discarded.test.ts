@@ -15,7 +15,7 @@ test('a read of the replaced log, or of its database, may fail once; the restore
     history.stop();
     const stage = dataFolder(testFolder());
     cpSync(history.folder.log, stage.log, { recursive: true });
-    const compared = () => replacedHistory(history.folder, stage, new Given()).isSame;
+    const compared = () => replacedHistory(history.folder, stage, new Given(), '').isSame;
     const isSame = (log: string, times: number) =>
       withFailingReads(listSegments(log).at(-1)?.path ?? '', times, compared);
     assert.equal(await isSame(history.folder.log, 1), true);

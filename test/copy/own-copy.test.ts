@@ -1,7 +1,7 @@
 /** Whose copy a place has, and the states of access.db in it. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
@@ -9,6 +9,7 @@ import { accessName, INSTALLATION, ownerOf, readCopiedAccess, SECRET } from '../
 import { Shipper } from '../../src/copy/ship.ts';
 import { openContent } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
+import { noteRole, readRole } from '../../src/store/role.ts';
 import { openAccess } from '../support/access.ts';
 import { createCopied, type History, rowsFrom } from '../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
@@ -72,7 +73,7 @@ test('a later state of access.db is left alone; of each, the newest five are kep
     change();
     await ship();
   }
-  assert.match(await refused(ship(early)), /accounts and keys are of a later state/);
+  assert.match(await refused(ship(early)), /has changes of accounts and keys that this machine lacks/);
   const kept = [...place.objects.keys()].filter((name) => name.startsWith('access/'));
   assert.equal(kept.length, 5);
   const latest = findAccess(history.folder);
@@ -81,6 +82,23 @@ test('a later state of access.db is left alone; of each, the newest five are kep
   const content = place.objects.get(kept.at(-1) ?? '') ?? Buffer.alloc(0);
   place.objects.set(accessName(latest.state.change + 1), content);
   await assert.rejects(readCopiedAccess(place), /has another state than its name says/);
+});
+
+test('a machine that took over writes nothing over a revocation that it lacks, whatever it changed itself', async () => {
+  await ship();
+  const restored = findAccess(history.folder);
+  const before = readFileSync(history.folder.access);
+  change();
+  await ship();
+  writeFileSync(history.folder.access, before);
+  rmSync(history.folder.spare);
+  assert.deepEqual(findAccess(history.folder).kind, restored.kind);
+  for (let count = 0; count < 3; count += 1) change();
+  history.apply(rowsFrom(20, 1));
+  assert.match(await refused(ship()), /lacks\. To take them over, run: wirewatch restore memory --replace$/);
+  // What the writer before a promotion still changed is not carried on.
+  noteRole(history.folder, { ...readRole(history.folder), promoted: true });
+  await ship();
 });
 
 test('another state of access.db with the same number is left alone', async () => {

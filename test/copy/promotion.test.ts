@@ -11,6 +11,7 @@ import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { requireNewest } from '../../src/copy/source.ts';
 import { beginEpoch, createStandby } from '../../src/copy/standby-thread.ts';
+import type { StandbyParts } from '../../src/ingest/threads/ingest-thread.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
@@ -309,6 +310,24 @@ test('an epoch that a full disk refuses begins once there is room, and once', as
     full[Symbol.dispose]();
   });
   assert.deepEqual([tries, epochTimes(begun.db).length, readRole(first.folder).epoch_due], [1, 1, null]);
+  begun.log.close();
+  begun.db.close();
+});
+
+test('an epoch that is due is lost with neither a restore nor the section [copy]', async () => {
+  await begin([1], first);
+  await promote(first);
+  first.kill();
+  const { folder, place: source, now } = first;
+  const to = { data: folder.root, drop: testFolder(), replace: true, untilMs: null };
+  const made = await restore({ ...to, source, now, onProgress() {} });
+  assert.ok(!('earlier' in made) && !made.raised);
+  assert.equal(readRole(folder).epoch_due, 1);
+  const recovered = await recoverDetections({ folder, ...QUIETLY });
+  const settings = { data: folder.root, copy: null };
+  const parts = { settings, recovered, setCondition() {} } as unknown as StandbyParts;
+  const begun = await createStandby().prepare(parts);
+  assert.deepEqual([epochTimes(begun.db).length, readRole(folder).epoch_due], [1, null]);
   begun.log.close();
   begun.db.close();
 });

@@ -7,10 +7,12 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { commitsBackwards } from '../../src/log/log-reader.ts';
+import { listSegments } from '../../src/log/segment.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { assertFailed } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { flipBit } from '../support/flip-bit.ts';
 import { changedRows, createMachinePair } from '../support/machine-pair.ts';
 import { until } from '../support/until.ts';
 
@@ -90,6 +92,25 @@ test('a stop while it waits loses nothing', async () => {
   bringBack();
   writer = await one.serve();
   await until('the rows', async () => (await rowsOf(writer)).length === rows.length + 2);
+});
+
+test('a proposal hinders no healing of a damaged log, and is nothing that a restore loses', async () => {
+  for (const isRestore of [false, true]) {
+    const rows = await rowsOf(writer);
+    renameSync(place, `${place}-away`);
+    drop();
+    await until('the alert', async () => /Ingest waits for it/.test(alerts()));
+    await writer.kill();
+    bringBack();
+    if (isRestore) {
+      const restored = JSON.parse(one.cli(['restore', place, '--replace', '--json']).stdout);
+      assert.deepEqual([restored.raised, restored.gone], [false, null]);
+    } else flipBit(listSegments(join(one.data, 'log'))[0]?.path ?? '');
+    writer = await one.serve();
+    if (!isRestore)
+      await writer.logged('the log', ({ msg }) => msg === 'the damaged log was rebuilt from the copy');
+    await until('the rows', async () => (await rowsOf(writer)).length === rows.length + 2);
+  }
 });
 
 test('a command on a stopped installation waits for the copy, too', async () => {
