@@ -41,7 +41,7 @@ export interface OperationsOptions {
   readonly onFault: (fault: { readonly message: string; readonly isDamage: boolean }) => void;
 }
 
-export interface Asking extends Omit<AskOperation, 'id' | 'unreadable' | 'live'> {
+export interface Asking extends Omit<AskOperation, 'unreadable' | 'live'> {
   readonly onProgress?: (text: string) => void;
 }
 
@@ -52,9 +52,6 @@ export class Operations {
   readonly #startThread: () => Worker;
   #worker: Worker | null = null;
   #thread: ThreadCalls<OperationsCalls> | null = null;
-  #lastId = 0;
-  /** The last that was asked before all sessions ended. */
-  #lastEnded = 0;
   /** A request in the last moment would start the thread again, and the process would not end. */
   #isClosed = false;
 
@@ -69,10 +66,8 @@ export class Operations {
 
   /** Runs an operation. Never rejects. */
   run({ onProgress = () => {}, ...asking }: Asking): Promise<Told> {
-    this.#lastId += 1;
-    const id = this.#lastId;
     return this.#ask(
-      (thread) => thread.call('operate', { id, ...asking, ...this.#asked() }, onProgress),
+      (thread) => thread.call('operate', { ...asking, ...this.#asked() }, onProgress),
       asking.way === 'command' ? WAITING_MAX_OF_COMMANDS : WAITING_MAX,
     );
   }
@@ -128,14 +123,8 @@ export class Operations {
       ingest: (request, tell) => ingest.ask(request, tell),
       promote: (by) => ingest.promote(by),
       lab: (asked) => lab?.(asked),
-      link: ({ id, link }) => {
-        // One that a session asked for just before it ended would begin another.
-        if (id > this.#lastEnded) this.sessions.addLink(link);
-      },
-      endSessions: () => {
-        this.#lastEnded = this.#lastId;
-        this.sessions.endAll();
-      },
+      link: (link) => this.sessions.addLink(link),
+      endSessions: () => this.sessions.endAll(),
       written: () => ingest.wake(),
       stale: onSpareStale,
       deny(denied) {

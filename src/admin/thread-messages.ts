@@ -29,7 +29,6 @@ export interface AskView extends Asked {
 }
 
 export interface AskOperation extends Asked {
-  readonly id: number;
   /** The name as it stands in an address: `key-create`. */
   readonly path: string;
   readonly given: unknown;
@@ -55,7 +54,7 @@ export interface MainCalls {
   promote(by: object): void;
   /** @throws Refused */
   lab(asked: AskLab): unknown;
-  link(asked: { readonly id: number; readonly link: Ticket }): void;
+  link(link: Ticket): void;
   endSessions(): void;
   written(): void;
   /** The spare copy of access.db could not be brought up to date. */

@@ -67,7 +67,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     detections: () => readable(unreadable) ?? gone(folder.detections),
   });
   const contextFor = (
-    { id, unreadable, live, way, by }: AskOperation,
+    { unreadable, live, way, by }: AskOperation,
     { name }: Operation,
     tell: Tell,
     // By this operation, since `live` was read.
@@ -101,7 +101,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
         if (kind === 'appliance') throw failed(NO_LAB);
         return main.call('lab', { name, values, operation: { kind: way, command: `lab ${name}`, ...by } });
       },
-      remember: (link) => main.post('link', { id, link }),
+      remember: (link) => main.post('link', link),
       endSessions: () => main.post('endSessions'),
       deny(ended) {
         denied = [...denied, ended];

@@ -148,10 +148,12 @@ export class Follower {
   async #promote(place: Place, by: object): Promise<void> {
     const { folder, now } = this.#options;
     const { machine } = readRole(folder);
-    for (let tries = 0; tries < PROMOTE_TRIES; tries += 1) {
+    for (let tries = 0; ; tries += 1) {
       await this.#turn(place);
-      // An earlier attempt was interrupted once its entry was there.
+      // By the entry of this attempt, or of an earlier one that was interrupted.
       if (this.isPromoted) return;
+      if (tries === PROMOTE_TRIES)
+        throw failed('the writer is alive and faster: stop it first, then run wirewatch promote again.');
       const operation = { kind: PROMOTE, machine, epoch: this.#nextEpoch(), ...by };
       const commit = commitAfter(this.#log.last, operation, now());
       const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
@@ -159,9 +161,6 @@ export class Follower {
       noteKept(folder, { copy, to: place.text }, [this.#log.last, commit]);
       await place.create(partName(this.#generation ?? FIRST_GENERATION, commit.entry), content);
     }
-    await this.#turn(place);
-    if (!this.isPromoted)
-      throw failed('the writer is alive and faster: stop it first, then run wirewatch promote again.');
   }
 
   /**

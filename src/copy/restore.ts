@@ -90,7 +90,6 @@ export async function restore(options: RestoreOptions) {
   ensureFolder(folder);
   using held = new DisposableStack();
   held.defer(takeStopped(folder));
-  let isUntouched = pendingRestore(folder) === null;
   try {
     // An interrupted restore is completed first.
     const earlier = completeRestore(folder);
@@ -116,21 +115,20 @@ export async function restore(options: RestoreOptions) {
     else {
       const own = readRole(stage);
       // What this machine wrote before is not of another one; an epoch that it owes is still to begin.
-      const { machine = own.machine, epoch_due = null } = former ?? {};
-      noteRole(stage, { ...own, machine, epoch_due: made.raised ? null : epoch_due });
+      const epoch_due = made.raised ? null : (former?.epoch_due ?? null);
+      noteRole(stage, { ...own, machine: former?.machine ?? own.machine, epoch_due });
     }
     syncFolder(stage.root);
     const gone = { count: goneIds.length, file: join(root, `gone-${formatCompact(now())}.txt`) };
     if (gone.count > 0) writeWhole(gone.file, goneIds.map((id) => `${id}\n`).join(''));
     // From here on the new state is the effective one, whatever happens.
     renameSync(stage.root, incomingPath(folder, now()));
-    isUntouched = false;
     syncFolder(root);
     const replaced = completeRestore(folder) ?? null;
     const superseded = former?.superseded ?? null;
     return { ...made, source: source.text, replaced, superseded, gone: gone.count > 0 ? gone : null };
   } catch (error) {
-    throw explained(error, folder, isUntouched);
+    throw explained(error, folder);
   }
 }
 
@@ -143,8 +141,10 @@ function refusedFor(error: unknown, source: string, stage: DataFolder): unknown 
   return failed(`${source} cannot be restored: ${what}. Nothing was changed.`, { cause: error });
 }
 
-/** Describes an error of the disk. @param isUntouched whether the data folder is unchanged */
-function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): unknown {
+/** Describes an error of the disk. */
+function explained(error: unknown, folder: DataFolder): unknown {
+  const { root } = folder;
+  const isUntouched = pendingRestore(folder) === null;
   const state = isUntouched
     ? 'Nothing was changed.'
     : 'The restored state is already in place: the next start completes the restore, or run the same command again.';

@@ -1,7 +1,7 @@
 /** How far an export was read: up to its newest finished window, but for those before it that were not. */
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
-import { DAY_MS, formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
+import { DAY_MS, formatMs } from '../time.ts';
 import { newestDone, unknownWindows } from './ledger.ts';
 import type { WindowStatus } from './window-states.ts';
 
@@ -11,8 +11,6 @@ const GAPS_SHOWN_MS = 90 * DAY_MS;
 export interface Reach {
   /** End of the newest finished window, as the API writes times; null: none is. */
   readonly newest_done: string | null;
-  /** How long after its end that window was first read, in seconds; null without one. */
-  readonly newest_late_seconds: number | null;
   /** Finished windows of the last 90 days. */
   readonly windows_done: number;
   /** Windows of the last 90 days that brought nothing; `not_arrived`: nothing is known of them, though a later one was read. */
@@ -33,26 +31,13 @@ export function readReach(db: Database, exportName: ExportName, nowMs: number): 
   const end = newestDone(db, exportName);
   return {
     newest_done: end === null ? null : formatMs(end),
-    newest_late_seconds: end === null ? null : lateSeconds(db, exportName, end),
     windows_done: done,
     not_read: { ...others, not_arrived: unknown?.windows ?? 0 },
   };
 }
 
-/** Corrections come later, and do not count. */
-export const FIRST_READ = `
-  SELECT min(finished_at) AS at FROM ingest_file INDEXED BY ingest_file_by_window
-  WHERE export = :export AND window_start = :start AND outcome = 'applied'`;
-
-function lateSeconds(db: Database, exportName: ExportName, endMs: number): number {
-  const window = { export: exportName, start: endMs - WINDOW_MS };
-  const first = db.prepare<unknown[], { at: number | null }>(FIRST_READ).get(window);
-  return Math.max(0, Math.round(((first?.at ?? endMs) - endMs) / SECOND_MS));
-}
-
 export const NOTHING_READ: Reach = {
   newest_done: null,
-  newest_late_seconds: null,
   windows_done: 0,
   not_read: { failed: 0, missing: 0, abandoned: 0, not_arrived: 0 },
 };

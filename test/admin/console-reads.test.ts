@@ -50,11 +50,6 @@ await appliance.dropped('holiday.jpg', 'x');
 test('the overview and "wirewatch status" say the same', async () => {
   const overview = await ui.get<Overview>('overview');
   const status = JSON.parse(appliance.cli(['status', '--json']).stdout);
-  for (const name of ['newswire', 'imagewire'] as const) {
-    const { newest_late_seconds } = overview.exports[name];
-    const late = (Date.now() - at(2)) / 1000;
-    assert.ok(newest_late_seconds !== null && newest_late_seconds <= late + 1 && newest_late_seconds > 0);
-  }
   assert.deepEqual(Object.keys(overview), Object.keys(status));
   for (const name of ['exports', 'not_applied', 'health'] as const)
     assert.deepEqual(overview[name], status[name]);

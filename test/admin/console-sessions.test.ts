@@ -9,8 +9,6 @@ import { describe, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { Jobs, Session } from '../../src/admin/console/api.ts';
 import { Operations } from '../../src/admin/thread-client.ts';
-import type { Told } from '../../src/admin/thread-messages.ts';
-import type { Live } from '../../src/operations/operation.ts';
 import { OPERATIONS } from '../../src/operations/table.ts';
 import { startWorker } from '../../src/packed.ts';
 import { sharedAppliance, startAppliance } from '../support/appliance.ts';
@@ -263,25 +261,6 @@ describe('the console of a running appliance', () => {
 });
 
 describe('the operations thread', () => {
-  const URL_OF_CONSOLE = 'http://127.0.0.1:9464';
-  test('makes no link for what was asked before all sessions ended', () =>
-    inFolder(async (folder) => {
-      // Of a standby, whose audit trail has no links.
-      const live: Live = { ...LIVE, role: 'standby', console: { url: URL_OF_CONSOLE } };
-      const operations = new Operations(operationsOptions(folder, { live: () => live }));
-      const ask = (given: object) =>
-        operations.run({ path: 'console', given, way: 'api', by: { actor: 'ada' } });
-      const tokenIn = ({ body }: Told) => new URL(JSON.parse(body).value.url).hash.slice('#login='.length);
-      try {
-        const [ended, link] = await Promise.all([ask({ end_all: true }), ask({})]);
-        assert.deepEqual([ended.status, link.status], [200, 200]);
-        assert.equal(operations.sessions.redeem(tokenIn(link), Date.now()), null);
-        assert.notEqual(operations.sessions.redeem(tokenIn(await ask({})), Date.now()), null);
-      } finally {
-        await operations.close();
-      }
-    }));
-
   test('offers a standby the one action that it takes', async () => {
     const operations = testOperations(testFolder(), { live: () => ({ ...LIVE, role: 'standby' }) });
     const { body } = await operations.view('operations', '', true);

@@ -43,7 +43,7 @@ import { edgeSql, LAST_DELIVERED } from '../../src/query/stream-check.ts';
 import type { Database } from '../../src/store/database.ts';
 import { COUNT_DETECTIONS } from '../../src/store/subscription-rows.ts';
 import { COUNT_UNKNOWN, SELECT_RESETTABLE } from '../../src/windows/ledger.ts';
-import { COUNT_WINDOWS, FIRST_READ } from '../../src/windows/reach.ts';
+import { COUNT_WINDOWS } from '../../src/windows/reach.ts';
 import { openAccess } from '../support/access.ts';
 import { planOf } from '../support/query-plan.ts';
 import { createTestStore } from '../support/store.ts';
@@ -159,7 +159,6 @@ const OTHERS: readonly (readonly [sql: string, ...steps: string[]])[] = [
     `SEARCH ingest_file USING ${BY_OUTCOME} AND finished_at>?)`,
     GROUPED,
   ],
-  [FIRST_READ, `SEARCH ingest_file USING ${BY_WINDOW})`],
   [
     WINDOWS_WITH_FAILED_FILES,
     `SEARCH ingest_file USING INDEX ingest_file_by_window (export=? AND window_start>? AND window_start<?)`,

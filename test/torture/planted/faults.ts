@@ -107,7 +107,7 @@ ingest/apply/remove-rows.ts | removal-request | a removal costs nothing for thos
 copy/restore.ts | restore | a restore leaves the present owner of a number its rows
   (removed.get(id) ?? 0) > [-removals-]{+0+}
 copy/discarded.ts | restore-damaged | a log that ends before its database has a lost end
-  [-lost.last?.id === readLogMarkOf(detections)?.id-]{+true+}
+  const isAll = [-lost.last?.id === applied?.id-]{+true+}
 log/version-epoch.ts | version-epoch | positions stay exact numbers
   if (position [-<= POSITION_MAX && (ofClock > 0 || nowMs > CLOCK_MAX_MS)-]{+> 0+}) return
 log/scrub.ts | scrub-damage | damage of the log is reported
@@ -130,7 +130,15 @@ copy/ship.ts | ship | an old generation goes only once another takes its place
 copy/source.ts | heal | a damaged log of a machine that was replaced does not make a second writer
   if ({+true || +}isStandby || newest === undefined) return objects;
 copy/restore.ts | promotion | a machine that goes back in time is not put out of service by its own promotion
-  machine: [-former?.machine ?? -]made.machine
+  machine: [-former?.machine ?? -]own.machine
+copy/restore.ts | promotion | an epoch that is due outlasts a restore
+  const epoch_due = [-made.raised ? null : (former?.epoch_due ?? null)-]{+null+};
+copy/own-copy.ts | own-copy | a machine that took over writes over no revocation
+  if (last !== undefined && {+false && +}here.prepare(SELECT_AUDITED)
+copy/source.ts | wait | a proposal hinders no healing of a damaged log
+  const proposed = [-waitsForCopyIn(detections) ? [] : -]commitsBackwards
+copy/discarded.ts | wait | a restore loses no proposal, which nobody has seen
+  const isProposed = {+false && +}keptCopies
 copy/source.ts | heal | a damaged log is made anew only from a copy with its newest entry
   if ([-!(await hasEntry(place, objects, mark))-]{+false+})
 copy/follow.ts | promotion | a machine that was promoted writes nothing behind another that took over
@@ -152,7 +160,7 @@ hanging-calls.ts | folder-place | a share that hangs takes two threads
   [-second === undefined && -]performance.now()
 copy/ship.ts | own-copy | access.db of a copy is not newer than its log
   {+await writeAccess(this.place, state, content);
-      +}while (!(await this.#shipLog(end)))
+      +}while (!(await this.#shipLog(end, content)))
 copy/own-copy.ts | own-copy | a copy with another secret is left alone
   if ([-owner.secret_sha256 !== secret_sha256-]{+false+})
 store/database-errors.ts | thread-call | damage that a thread found is made good, and not the end of ingest
