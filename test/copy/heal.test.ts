@@ -8,6 +8,7 @@ import { TakenOver } from '../../src/copy/ship.ts';
 import { requireHealing, requireNewest, takeLog } from '../../src/copy/source.ts';
 import { entriesAfter, findTail } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';
+import { setWaitsForCopy } from '../../src/store/copy-mode.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import { PROMOTE } from '../../src/store/role.ts';
 import { createInstallation, dropRows, type Serving } from '../support/appliance.ts';
@@ -94,6 +95,15 @@ test('an entry that the copy lacks is not given up', async () => {
   const before = contents();
   await assert.rejects(heal, /the copy lacks entry \d+, which this machine has/);
   assert.deepEqual(contents(), before);
+});
+
+test('one that waits for the copy is: nobody has seen it', async () => {
+  history.apply(rowsFrom(90, 1), { with: (db) => setWaitsForCopy(db, true) });
+  const expected = await shipped();
+  await history.loseInDatabase(() => history.apply(rowsFrom(200, 10)));
+  flipBit(segments()[1] ?? '');
+  await heal();
+  assert.deepEqual(entries(), expected);
 });
 
 for (const isNoted of [true, false])

@@ -135,7 +135,7 @@ copy/restore.ts | promotion | an epoch that is due outlasts a restore
   const epoch_due = [-made.raised ? null : (former?.epoch_due ?? null)-]{+null+};
 copy/own-copy.ts | own-copy | a machine that took over writes over no revocation
   if (last !== undefined && {+false && +}here.prepare(SELECT_AUDITED)
-copy/source.ts | wait | a proposal hinders no healing of a damaged log
+copy/source.ts | heal | a proposal hinders no healing of a damaged log
   const proposed = [-waitsForCopyIn(detections) ? [] : -]commitsBackwards
 copy/discarded.ts | wait | a restore loses no proposal, which nobody has seen
   const isProposed = {+false && +}keptCopies
