@@ -72,8 +72,7 @@ describe('the page of your own exports', {
   }
 
   async function stop(): Promise<void> {
-    running?.program.kill('SIGTERM');
-    await running?.program.ended;
+    await running?.program.stop();
     running = null;
   }
 
