@@ -101,9 +101,8 @@ test('an abandoned window is accepted; an empty file closes the gap', async () =
   const start = formatMs(at(2));
   const window = { export: 'newswire', start: [start] };
   const map = await ui.get<WindowMap>('windows');
-  const letters = [1, 2, 4].map(
-    (count) => map.exports.newswire.windows[(at(count) - Date.parse(map.from)) / WINDOW_MS],
-  );
+  const indexOf = (count: number) => (at(count) - Date.parse(map.from)) / WINDOW_MS;
+  const letters = [1, 2, 4].map((count) => map.exports.newswire.windows[indexOf(count)]);
   assert.deepEqual(letters, ['d', 'a', 'e']);
   const listed = map.open.find(({ window_start }) => window_start === start);
   assert.deepEqual(listed?.actions, [{ operation: 'window accept', given: window }]);

@@ -21,7 +21,7 @@ import { openAccess } from '../support/access.ts';
 import { check, snapshot, startAndStop, withAccount } from '../support/check.ts';
 import { runBeside, succeedBeside } from '../support/command.ts';
 import { flipBit } from '../support/flip-bit.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { inFolder, runProgram, serve } from '../support/program.ts';
 
 test('before the first start nothing is bad, and nothing is created', () =>
   inFolder(async (folder) => {
@@ -63,15 +63,14 @@ async function undisturbed<Result>(data: string, work: () => Promise<Result>): P
 
 test('with a running appliance it reports the state, and disturbs nothing', () =>
   withAccount(async (data) => {
-    const running = runProgram(['serve', '--port', '0', '--data', data]);
-    const url = await running.url();
-    const { port } = new URL(url);
+    const running = await serve(data);
+    const { port } = new URL(running.url);
     await running.logged('ingest to be idle', ({ msg }) => msg === 'checked for missing windows');
     const { code, of, findings } = await undisturbed(data, () => check(data, '--port', port));
     assert.equal(code, 0, JSON.stringify(findings));
     for (const name of ['data folder', 'secret', 'drop folder'])
       assert.equal(of(name).status, 'ok', JSON.stringify(of(name)));
-    assert.equal(of('appliance').detail, `running, listening on ${url}`);
+    assert.equal(of('appliance').detail, `running, listening on ${running.url}`);
     assert.ok(!running.stderr().includes('.check-'), running.stderr());
     await running.stop();
   }));
@@ -117,8 +116,7 @@ test('damage, a lost secret, open permissions and an invalid certificate are fou
 test('a missing access.db and log of a database in use are reported', () =>
   withAccount(async (data) => {
     await succeedBeside(['subscription', 'add', '7001', '--account', 'acme', '--data', data]);
-    const running = runProgram(['serve', '--port', '0', '--data', data]);
-    await running.url();
+    const running = await serve(data);
     await succeedBeside(['generate', '--out', join(data, 'drop'), '--rows', '5', '--subscriptions', '7001']);
     await running.logged('the file', ({ msg }) => msg === 'file applied');
     await running.stop();
@@ -222,8 +220,7 @@ const STARTS: readonly {
     config: '[copy]\nto = "copy"\n',
     async arrange(folder) {
       const config = join(folder, 'w.toml');
-      const running = runProgram(['serve', '--data', join(folder, 'data'), '--config', config]);
-      await running.url();
+      const running = await serve(join(folder, 'data'), ['--config', config]);
       // It is noted before its log.
       await running.until('the copy', () => existsSync(join(folder, 'copy', 'log')) || undefined);
       await running.stop();
@@ -296,8 +293,7 @@ test('unencrypted keys on the network are reported by the check, and once by the
     const isReported = async (...args: string[]) => {
       const { status, what_to_do } = (await check(data, '--port', '0', ...args)).of('TLS');
       if (status === 'warn') assert.match(what_to_do ?? '', /tls_certificate.*trusted_proxies/);
-      const running = runProgram(['serve', '--data', data, '--port', '0', ...args]);
-      await running.url();
+      const running = await serve(data, args);
       await running.stop();
       const lines = running.log().filter(({ msg }) => msg.startsWith('keys cross the network in the clear'));
       return [status, lines.length];
@@ -312,11 +308,10 @@ test('settings that a running Wirewatch does not use yet are named, without secr
     const file = join(folder, 'wirewatch.toml');
     const write = (more: string) => writeFileSync(file, `[server]\nport = 0\n${more}`);
     write('');
-    const running = runProgram(['serve', '--data', data, '--config', file]);
-    const url = await running.url();
+    const running = await serve(data, ['--config', file]);
     const found = async () => {
       const { findings, of } = await check(data, '--config', file);
-      assert.equal(of('appliance').detail, `running, listening on ${url}`);
+      assert.equal(of('appliance').detail, `running, listening on ${running.url}`);
       return findings.find(({ check }) => check === 'running settings');
     };
     assert.equal(await found(), undefined);
@@ -340,8 +335,8 @@ test('settings that a running Wirewatch does not use yet are named, without secr
 test('a proxy that is not trusted is reported', () =>
   inFolder(async (folder) => {
     const settings = { WIREWATCH_SERVER_TRUSTED_PROXIES: 'none' };
-    const running = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], settings);
-    await fetch(`${await running.url()}/v1/me`, { headers: { 'x-forwarded-for': '198.51.100.1' } });
+    const running = await serve(join(folder, 'data'), [], settings);
+    await fetch(`${running.url}/v1/me`, { headers: { 'x-forwarded-for': '198.51.100.1' } });
     await running.logged('the alert', ({ alert }) => alert === 'proxy not trusted');
     await running.stop();
   }));

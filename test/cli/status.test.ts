@@ -74,29 +74,22 @@ test('if detections.db is unreadable, the rest is shown; a reason is shown once'
   const status: Status = json();
   const [file] = status.not_applied;
   assert.ok(file !== undefined);
+  const alert = { name: 'refused files', page_worthy: true, since: 'X', what_to_do: '' } as const;
+  const times = { behind_since: '2026-11-21T11:59:00Z', contact_at: '2026-11-21T11:58:00Z' };
   const text = statusText({
     ...status,
     at: '2026-11-21T12:00:00Z',
     url: null,
     database: { ...status.database, unreadable: 'it is damaged' },
     not_applied: [{ ...file, file: 'a.xml', outcome: 'refused', report: { reason } }],
-    alerts: [
-      { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${reason}`, what_to_do: '' },
-    ],
+    alerts: [{ ...alert, detail: `a.xml: ${reason}` }],
     keys: { ...status.keys, active: 12_345, used_in_last_day: 0, last_used_at: null },
     disks: [{ of: 'data', folder: '/data', free_bytes: 1024 ** 3 / 4, bytes: 100 * 1024 ** 3, low: true }],
-    copy: {
-      ...COPY,
-      entries_behind: 2,
-      behind_since: '2026-11-21T11:59:00Z',
-      contact_at: '2026-11-21T11:58:00Z',
-    },
+    copy: { ...COPY, entries_behind: 2, ...times },
     followers: [],
     scrub: null,
   });
-  assert.equal(
-    text,
-    `Wirewatch  running
+  const expected = `Wirewatch  running
 ingest     detections.db cannot be read: it is damaged
 keys       12,345 active, 0 used in the last 24 hours; no recorded use
 disk       0.3 of 100.0 GiB free, getting full (/data)
@@ -109,8 +102,8 @@ Alerts
 
 Latest files that were not applied
   refused a.xml
-`,
-  );
+`;
+  assert.equal(text, expected);
 });
 
 test('a copy that was never reached, and differences that a comparison found, are no good state', () => {

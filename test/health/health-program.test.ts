@@ -133,10 +133,8 @@ describe('a new installation', () => {
     const said =
       /^NOW appliance not running: Wirewatch is not running on .*, so only alerts that follow from its/;
     assert.match(prose, said);
-    assert.ok(
-      prose.includes(`databases are listed -> Start it with: wirewatch serve --data ${appliance.data}`),
-      stdout,
-    );
+    const what = `databases are listed -> Start it with: wirewatch serve --data ${appliance.data}`;
+    assert.ok(prose.includes(what), stdout);
     assert.match(stdout, /\nlater {2}failed windows, since 20/);
     const json = appliance.cli(['alert', 'list', '--json'], { anyStatus: true });
     const [first] = JSON.parse(json.stdout);

@@ -42,17 +42,15 @@ for (const [name, command, drafts] of [
   );
 
   const cannotFill = !existsSync('/dev/full') && 'there is no /dev/full';
-  test(
-    `${name} leaves no partial file under the final name on a full disk`,
-    { skip: cannotFill || skip },
-    () =>
-      inFolder(async (folder) => {
-        const { drop, run } = write(folder);
-        for (const draft of drafts) symlinkSync('/dev/full', join(drop, draft));
-        const { status, stderr } = run();
-        assert.notEqual(status, 0);
-        assert.match(stderr, /No space left on device/);
-        assert.deepEqual(readdirSync(drop).sort(), [...drafts].sort());
-      }),
+  const full = { skip: cannotFill || skip };
+  test(`${name} leaves no partial file under the final name on a full disk`, full, () =>
+    inFolder(async (folder) => {
+      const { drop, run } = write(folder);
+      for (const draft of drafts) symlinkSync('/dev/full', join(drop, draft));
+      const { status, stderr } = run();
+      assert.notEqual(status, 0);
+      assert.match(stderr, /No space left on device/);
+      assert.deepEqual(readdirSync(drop).sort(), [...drafts].sort());
+    }),
   );
 }

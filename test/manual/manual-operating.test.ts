@@ -14,7 +14,7 @@ import { idOf, newRow } from '../support/export-files.ts';
 import { without } from '../support/installed.ts';
 import { CHANGES, readerOf } from '../support/lab.ts';
 import { example, topic } from '../support/manual.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { inFolder, serve } from '../support/program.ts';
 
 const TIMEOUT_MS = 120_000;
 
@@ -92,11 +92,10 @@ test('the commands of the topic disaster-recovery: a client goes on with its cur
         .replace('/mnt/var/lib/wirewatch/', `${installation.data}/`)
         .replace(' /var/lib/wirewatch/', ` ${data}/`);
       sh(folder, own, { WIREWATCH_DATA: data });
-      const run = runProgram(['serve', '--data', data, '--port', '0']);
-      const url = await run.url();
+      const run = await serve(data);
       const row = newRow();
       await dropRows(run, join(data, 'drop'), [row]);
-      const { data: changes } = await changesOf(url, `cursor=${next_cursor}`);
+      const { data: changes } = await changesOf(run.url, `cursor=${next_cursor}`);
       const versions = changes.map(({ version }: { version: number }) => version);
       assert.ok(changes.some(({ id }: { id: string }) => id === idOf(row)));
       assert.equal(Math.max(...versions) >= 1000, index === 0, 'versions rise where it may be needed');
@@ -190,7 +189,7 @@ test('the entries of the topic preseeding create a working installation', () =>
     const settings = { WIREWATCH_CONFIG: config, WIREWATCH_SERVER_PORT: '0' };
     const [, check = ''] = blocksOf(topic('preseeding'), 'sh');
     sh(folder, check.split('\n')[0] ?? '', settings);
-    const run = runProgram(['serve', '--data', join(folder, 'wirewatch-data')], settings);
-    await readerOf(await run.url(), key).read('/v1/me');
+    const run = await serve(join(folder, 'wirewatch-data'), [], settings);
+    await readerOf(run.url, key).read('/v1/me');
     assert.equal(await run.stop(), 0);
   }));

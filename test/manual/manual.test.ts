@@ -80,10 +80,8 @@ One \`code span\` and [Backup](backup.md), [a page](https://example.org) & <b>. 
 test('in a browser: links between topics, heading anchors, and no raw HTML', () => {
   const page = manualHtml(SAMPLE, 'own');
   assert.match(page, /<h1 id="a-title">A title<\/h1>/);
-  const [backup, other] = ['#/manual/backup', 'https://example.org'].map(
-    (address) => `<a href="${address}">`,
-  );
-  assert.ok(page.includes(`${backup}Backup</a>, ${other}a page</a> &amp; .`), page);
+  const links = '<a href="#/manual/backup">Backup</a>, <a href="https://example.org">a page</a> &amp; .';
+  assert.ok(page.includes(links), page);
   assert.match(page, /<a href="#\/manual\/operations\?section=a-file-failed">/);
   assert.match(page, /<a href="#\/manual\/own\?section=part-1">/);
   assert.match(page, /<code>code span<\/code>/);

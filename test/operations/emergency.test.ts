@@ -8,7 +8,7 @@ import { appendFileSync, mkdirSync, rmSync, truncateSync, writeFileSync } from '
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { assertFailed, runBeside, succeedBeside } from '../support/command.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { inFolder, serve } from '../support/program.ts';
 import { isWritable } from '../support/test-folder.ts';
 
 const KEYS = 12;
@@ -53,13 +53,10 @@ async function makeKeys(count: number, data: string): Promise<{ id: string; key:
 async function onFullDisk(data: string, drop: string, ballast: string): Promise<void> {
   const cli = commandsOn(data);
   const keys = await makeKeys(KEYS, data);
-  const serve = async () => {
-    const serving = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0']);
-    return { serving, url: await serving.url() };
-  };
+  const start = () => serve(data, ['--drop', drop]);
   const revoke = (at: number) => cli('key', 'revoke', keys[at]?.id ?? '', '--yes');
 
-  const first = await serve();
+  const first = await start();
   fill(ballast);
   for (let at = 0; at < 4; at += 1) {
     assert.equal(await statusOf(first.url, keys[at]?.key), 200);
@@ -67,10 +64,10 @@ async function onFullDisk(data: string, drop: string, ballast: string): Promise<
     assert.equal(await statusOf(first.url, keys[at]?.key), 401, `key ${at}, at once`);
     fill(ballast);
   }
-  await first.serving.kill();
+  await first.kill();
 
   fill(ballast);
-  const second = await serve();
+  const second = await start();
   for (let at = 0; at < 4; at += 1)
     assert.equal(await statusOf(second.url, keys[at]?.key), 401, `key ${at}, after a restart`);
   for (let at = 4; at < 8; at += 1) {
@@ -78,11 +75,11 @@ async function onFullDisk(data: string, drop: string, ballast: string): Promise<
     await revoke(at);
     assert.equal(await statusOf(second.url, keys[at]?.key), 401, `key ${at}, at once`);
   }
-  await second.serving.stop();
+  await second.stop();
 
   fill(ballast);
   for (let at = 8; at < 10; at += 1) await revoke(at);
-  const third = await serve();
+  const third = await start();
   for (let at = 0; at < 10; at += 1) assert.equal(await statusOf(third.url, keys[at]?.key), 401, `key ${at}`);
   assert.equal(await statusOf(third.url, keys[10]?.key), 200);
   fill(ballast);
@@ -92,7 +89,7 @@ async function onFullDisk(data: string, drop: string, ballast: string): Promise<
   // With room, all of it is in access.db and in the audit trail.
   rmSync(ballast);
   await cli('account', 'set', 'acme', '--name', 'Acme two');
-  await third.serving.stop();
+  await third.stop();
   const listed: { id: string; status: string }[] = JSON.parse(await cli('key', 'list', '--json'));
   const revoked = listed.filter(({ status }) => status === 'revoked').map(({ id }) => id);
   const expected = keys.slice(0, 10).map(({ id }) => id);
@@ -127,8 +124,8 @@ test('on a disk that became read-only, a key is refused at once, in memory alone
 async function onReadOnlyDisk(data: string, drop: string, trigger: string): Promise<void> {
   const cli = (...args: string[]) => runBeside([...args, '--data', data]);
   const [{ id, key } = { id: '', key: '' }] = await makeKeys(1, data);
-  const serving = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0']);
-  const url = await serving.url();
+  const serving = await serve(data, ['--drop', drop]);
+  const { url } = serving;
   assert.equal(await statusOf(url, key), 200);
 
   // As the file system itself does after an error; a plain remount is refused while files are open for writing.

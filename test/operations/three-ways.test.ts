@@ -24,16 +24,16 @@ import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.
 import { freePort } from '../support/free-port.ts';
 import { without } from '../support/installed.ts';
 import { testOperations } from '../support/live.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { inFolder, serve } from '../support/program.ts';
 import { shellWords } from '../support/shell-words.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
 type Given = Readonly<Record<string, unknown>>;
-const IMPOSSIBLE: ReadonlyMap<string, readonly string[]> = new Map([
-  ['a request', ['console']],
-  ['a command on a stopped one', ['console', 'backup', 'verify']],
-]);
+const IMPOSSIBLE: Readonly<Record<string, readonly string[]>> = {
+  'a request': ['console'],
+  'a command on a stopped one': ['console', 'backup', 'verify'],
+};
 
 /** Those of a lab have tests of their own (test/tools/lab). What the others need is removed last. */
 const LAST = ['subscription remove', 'account remove'];
@@ -95,7 +95,7 @@ describe('every operation', () => {
       for (const operation of inOrder) {
         const { name } = operation;
         const given = samples.get(name) ?? {};
-        if (IMPOSSIBLE.get(way)?.includes(name)) continue;
+        if (IMPOSSIBLE[way]?.includes(name)) continue;
         // Open alerts are exit code 1.
         const anyStatus = name === 'alert list';
         const command = () => installation.cli([...argsOf(operation, given), '--json'], { anyStatus });
@@ -144,15 +144,13 @@ test('a data folder on a long path is operated like any other; its socket is for
     assert.ok(Buffer.byteLength(join(data, 'control.sock')) > 200);
     const cli = async (line: string) => (await succeedBeside([...line.split(' '), '--data', data])).stdout;
     await cli('account add a --name A');
-    const serving = runProgram(['serve', '--port', '0', '--data', data]);
-    await serving.url();
+    const serving = await serve(data);
     assert.equal(lstatSync(join(data, 'control.sock')).mode & 0o777, 0o600);
     assert.equal(JSON.parse(await cli('status --json')).running, true);
     await serving.kill();
     assert.ok(existsSync(join(data, 'control.sock')), 'a killed process leaves its socket');
     await cli('account set a --name B');
-    const again = runProgram(['serve', '--port', '0', '--data', data]);
-    await again.url();
+    const again = await serve(data);
     assert.equal(JSON.parse(await cli('account list --json'))[0].name, 'B');
     assert.equal(await again.stop(), 0);
     assert.ok(!existsSync(join(data, 'control.sock')));
@@ -179,8 +177,7 @@ test('nobody else may connect to the socket, not even before its mode is set', (
 test('an appliance that hangs is named with its process id, and its end frees the installation', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
-    const serving = runProgram(['serve', '--port', '0', '--data', data]);
-    await serving.url();
+    const serving = await serve(data);
     const pid = readProcessId(dataFolder(data)) ?? Number.NaN;
     process.kill(pid, 'SIGSTOP');
     const said = new RegExp(`Process ${pid} .* has not answered for 5 seconds.*kill -9 ${pid}`);
@@ -198,11 +195,8 @@ test('an appliance that ends in the middle of its answer is said to have ended',
     await new Promise<void>((resolve) => server.listen(join(folder, 'control.sock'), resolve));
     const asked = await runBeside(['account', 'list', '--data', folder]);
     server.close();
-    assertFailed(
-      asked,
-      1,
-      /^wirewatch: Wirewatch ended before it had answered\. Whether account list was done/,
-    );
+    const said = /^wirewatch: Wirewatch ended before it had answered\. Whether account list was done/;
+    assertFailed(asked, 1, said);
   }));
 
 test('a command whose connection is reset by an appliance that stops works on the stopped installation', () =>

@@ -17,7 +17,7 @@ import { assertFailed, runBeside, succeedBeside } from '../support/command.ts';
 import { without } from '../support/installed.ts';
 import { metricsOfManual } from '../support/manual.ts';
 import { WITHOUT_NGINX } from '../support/nginx.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { inFolder, serve } from '../support/program.ts';
 import { subscription, withService } from '../support/pull.ts';
 
 const CONFIG = join(import.meta.dirname, '../../config');
@@ -238,9 +238,8 @@ test('Fluent Bit is told how the time of a line is written', async () => {
     .replaceAll('.', '\\.')
     .replaceAll(/%(\w)/g, (_, part: string) => parts[part] ?? '\\d\\d');
   await inFolder(async (folder) => {
-    const running = runProgram(['serve', '--data', folder, '--port', '0']);
-    const url = await running.url();
-    await fetch(`${url}/v1/health`);
+    const running = await serve(folder);
+    await fetch(`${running.url}/v1/health`);
     const line = await running.until('a request', () => running.log().find(({ msg }) => msg === 'request'));
     assert.match(String(line[key]), new RegExp(`^${pattern}$`));
     await running.stop();

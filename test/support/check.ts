@@ -4,7 +4,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Finding } from '../../src/check/finding.ts';
 import { runBeside, succeedBeside } from './command.ts';
-import { inFolder, type RunningProgram, runProgram } from './program.ts';
+import { inFolder, type RunningProgram, serve } from './program.ts';
 
 export type Checked = ReturnType<typeof findingsOf>;
 
@@ -42,9 +42,7 @@ export const withAccount = (use: (data: string, folder: string) => Promise<void>
   });
 
 export async function startAndStop(data: string): Promise<void> {
-  const running = runProgram(['serve', '--port', '0', '--data', data]);
-  await running.url();
-  await running.stop();
+  await (await serve(data)).stop();
 }
 
 /**

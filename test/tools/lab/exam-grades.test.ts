@@ -70,11 +70,10 @@ test('Retry-After is a lower bound', () => {
 });
 
 test('waits grow with consecutive errors', () => {
-  const waiting = (...waits: number[]) =>
-    requestsOf(
-      failure(503),
-      ...waits.map((wait, at) => ({ wait, ...(at < waits.length - 1 ? failure(500) : {}) })),
-    );
+  const waiting = (...waits: number[]) => {
+    const later = waits.map((wait, at) => ({ wait, ...(at < waits.length - 1 ? failure(500) : {}) }));
+    return requestsOf(failure(503), ...later);
+  };
   assertGrade(null, waiting(1, 2, 4));
   assertGrade(null, waiting(1, 1.1, 2));
   assertGrade(null, waiting(1));

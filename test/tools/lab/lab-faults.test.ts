@@ -257,10 +257,9 @@ test('the report has every request, with its faults', async () => {
   assert.deepEqual([faults.length, faults[0].fired, faults[0].left], [1, 1, 0]);
   const [refused, read, next, nowhere] = requests;
   assert.equal(requests.length, 4);
-  assert.deepEqual(
-    [refused.endpoint, refused.status, refused.code, refused.retry_after, refused.fault, refused.user_agent],
-    ['listChanges', 429, 'rate_limited', 7, faults[0].id, 'poller/1'],
-  );
+  const { endpoint, status, code, retry_after, fault: id, user_agent } = refused;
+  assert.deepEqual([endpoint, status, code, retry_after], ['listChanges', 429, 'rate_limited', 7]);
+  assert.deepEqual([id, user_agent], [faults[0].id, 'poller/1']);
   assert.deepEqual(read.parameters, { since: '2026-03-28T23:59:00Z', limit: '5', content_type: 'text' });
   assert.deepEqual([read.rows, read.cursor_given, read.has_more], [5, page.next_cursor, true]);
   assert.deepEqual([read.as_of, read.complete, read.key_id], [page.as_of, true, lab.key.split('_')[2]]);

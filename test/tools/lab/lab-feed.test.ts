@@ -25,11 +25,9 @@ test('drop, correct, late: as in an export', () =>
     assert.deepEqual(one, { ...before, last_scored_at, exported_at }, 'only its times may differ');
     assert.ok(last_scored_at > (before.last_scored_at ?? ''));
     assert.deepEqual((await follow(lab, `cursor=${corrected.cursor}`)).rows, []);
-    const [first, second] = await Promise.all([
-      lab.control('drop', { rows: 2, export: 'newswire' }),
-      lab.control('drop', { rows: 2, export: 'newswire' }),
-    ]);
-    for (const id of [...first.files[0].ids, ...second.files[0].ids]) await lab.read(`/v1/detections/${id}`);
+    const both = [1, 2].map(() => lab.control('drop', { rows: 2, export: 'newswire' }));
+    for (const { files } of await Promise.all(both))
+      for (const id of files[0].ids) await lab.read(`/v1/detections/${id}`);
     const only = await lab.control('drop', { rows: 4, age: '3d', subscription: 7002, export: 'imagewire' });
     assert.equal(only.files[0].window_start, '2026-03-25T23:50:00Z');
     const streams = only.files.flatMap((file: { ids: string[] }) => file.ids.map((id) => id.slice(0, 7)));

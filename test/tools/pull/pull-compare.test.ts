@@ -56,11 +56,9 @@ function bodyIn(into: string, id: string): Record<string, unknown> {
 }
 
 test('the guide and the OpenAPI document say which members change in place', () => {
+  const told = /last_scored_at and exported_at.*(updated|brought up to date) in place/;
   for (const text of [words('client-guide'), JSON.stringify(openApiDocument())])
-    assert.match(
-      text.replace(/[\s`]+/g, ' '),
-      /last_scored_at and exported_at.*(updated|brought up to date) in place/,
-    );
+    assert.match(text.replace(/[\s`]+/g, ' '), told);
 });
 
 test('finds a copy equal after a rescore in place', () =>
@@ -171,11 +169,9 @@ test('says which detections the key no longer reads, and what an empty copy lack
     assert.deepEqual([equal, not_read], [true, { detections: 1, streams: ['7009 text'] }]);
     const compare = async () => (await runBeside(argsIn(folder, into, '--compare'))).stdout;
     const all = texts.length + 1;
-    assert.equal(
-      await compare(),
-      `The copy ${into} matches the service: ${all} detections compared.\n` +
-        'Not compared: 1 detection of 7009 text, which this key no longer reads.\n',
-    );
+    const others = 'Not compared: 1 detection of 7009 text, which this key no longer reads.\n';
+    const same = `The copy ${into} matches the service: ${all} detections compared.\n`;
+    assert.equal(await compare(), same + others);
     sqlIn(into, 'DELETE FROM detections');
     assert.ok((await compare()).endsWith(`\nThe copy ${into} is empty: ${all} detections missing.\n`));
   }));

@@ -84,13 +84,9 @@ test('files that belong to another user are named, with what to do', { skip: wit
     chmodSync(folder, 0o755);
     for (const name of ['secret', 'own.db', 'own.ndjson'])
       writeFileSync(join(folder, name), 'ww_live_x', { mode: 0o600 });
-    for (const [file, more, named = file] of [
-      ['own.db', []],
-      ['own.db', ['--compare']],
-      ['new.db', []],
-      ['new.ndjson', [], 'new.ndjson.lock'],
-      ['own.ndjson', ['--compare']],
-    ] as const) {
+    for (const into of ['own.db', 'own.db --compare', 'new.db', 'new.ndjson', 'own.ndjson --compare']) {
+      const [file = '', ...more] = into.split(' ');
+      const named = file === 'new.ndjson' ? 'new.ndjson.lock' : file;
       const said = `/${named} cannot be opened: permission denied\\. Name another file with --into`;
       await isRefused([...to, '--into', join(folder, file), ...more], new RegExp(said), asOther);
     }
