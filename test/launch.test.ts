@@ -17,18 +17,12 @@ test('an older Node gets an error with the required version and a command to run
     if (Number(/^v(\d+)/.exec(version)?.[1]) < 24) runs.push([node, []]);
   }
   for (const [node, options] of runs) {
-    const end = spawnSync(node, [...options, 'dist/main.cjs', 'check', '--data', "it's here"], {
-      cwd: root,
-      encoding: 'utf8',
-      env: cleanEnv(),
-    });
-    assert.equal(end.status, 78, end.stderr);
-    assert.equal(end.stdout, '');
+    const args = [...options, 'dist/main.cjs', 'check', '--data', "it's here"];
+    const end = spawnSync(node, args, { cwd: root, encoding: 'utf8', env: cleanEnv() });
+    assert.deepEqual([end.status, end.stdout], [78, ''], end.stderr);
     const [said, command = ''] = end.stderr.split('\n');
-    assert.match(
-      said ?? '',
-      /^wirewatch: this is Node 2\d\.[\d.]+, but Wirewatch needs Node 24 or newer\. Run it with:$/,
-    );
+    const why = /^wirewatch: this is Node 2\d\.[\d.]+, but Wirewatch needs Node 24 or newer\. Run it with:$/;
+    assert.match(said ?? '', why);
     const again = spawnSync('sh', ['-c', command.replace(/ check .*/, ' --version')], { encoding: 'utf8' });
     assert.match(again.stdout, /Node 24\./);
     assert.match(command, / check --data 'it'\\''s here'$/);

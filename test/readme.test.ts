@@ -8,6 +8,8 @@ import { after, describe, test } from 'node:test';
 import { OWN_FOLDERS } from '../src/drop/own-folder.ts';
 import { sampleText } from '../src/samples/samples.ts';
 import { onPath } from './support/command.ts';
+import { without } from './support/installed.ts';
+import { CHANGES, readerOf } from './support/lab.ts';
 import { example, topic } from './support/manual.ts';
 import { type RunningProgram, runProgram } from './support/program.ts';
 import { cleanEnv } from './support/scripts.ts';
@@ -17,11 +19,7 @@ import { words } from './support/words.ts';
 
 const readme = readFileSync(path.join(import.meta.dirname, '..', 'README.md'), 'utf8');
 
-function has(tool: string): boolean {
-  return spawnSync(tool, ['--version']).status === 0;
-}
-
-describe("README's way to a real appliance", { skip: !has('curl') && 'curl is not installed' }, () => {
+describe("README's way to a real appliance", { skip: without('curl') }, () => {
   const folder = testFolder();
   const env = cleanEnv({ PATH: onPath(path.join(folder, 'bin')), WIREWATCH_SERVER_PORT: '0' });
   const since = new Date(Date.now() - 1000).toISOString();
@@ -32,9 +30,13 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
   let url = '';
   after(() => appliance?.stop());
 
-  function sh(code: string) {
+  /** Runs shell lines, which must succeed. @returns their output */
+  function sh(code: string): string {
     const script = code.replaceAll('http://127.0.0.1:8080', url === '' ? 'http://unknown.invalid' : url);
-    return spawnSync('sh', ['-eu', '-c', script], { cwd: folder, encoding: 'utf8', env, timeout: 60_000 });
+    const options = { cwd: folder, encoding: 'utf8', env, timeout: 60_000 } as const;
+    const { status, stdout, stderr } = spawnSync('sh', ['-eu', '-c', script], options);
+    assert.equal(status, 0, stderr);
+    return stdout;
   }
 
   test('works as written', async () => {
@@ -42,19 +44,16 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     const background = blocks.findIndex(([, how]) => how === 'run in the background');
     assert.ok(background > 0 && blocks.length > background + 2);
     const codes = blocks.map(([, , code = '']) => code);
-    const prepared = sh(codes.slice(0, background).join(''));
-    assert.equal(prepared.status, 0, prepared.stderr);
+    sh(codes.slice(0, background).join(''));
     assert.equal(codes[background], 'wirewatch serve\n');
     const data = path.join(folder, 'wirewatch-data');
     appliance = runProgram(['serve', '--data', data], { WIREWATCH_SERVER_PORT: '0' });
     url = await appliance.url();
 
     const [drop = '', calls = ''] = codes.slice(background + 1);
-    const dropped = sh(drop);
-    assert.equal(dropped.status, 0, dropped.stderr);
-    const { status, stdout, stderr } = sh(`${UNTIL_READ}${calls}`);
-    assert.equal(status, 0, stderr);
-    const [me, first, next, ...others] = stdout.replaceAll('}{', '}\n{').trim().split('\n');
+    sh(drop);
+    const answers = sh(`${UNTIL_READ}${calls}`).replaceAll('}{', '}\n{').trim().split('\n');
+    const [me, first, next, ...others] = answers;
     assert.deepEqual(others, []);
     const idsOf = (items: { id: unknown }[]) => items.map(({ id }) => id);
     assert.deepEqual(idsOf(JSON.parse(me ?? '').subscriptions), [7001]);
@@ -63,20 +62,16 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
   });
 
   test('the quick start continues from there', () => {
-    const [dropCode, readCode] = ['drop', 'read'].map((name) => example('quick-start', name));
     const { key } = JSON.parse(readFileSync(path.join(folder, 'key.json'), 'utf8'));
-    const { status, stdout, stderr } = sh(
-      (dropCode ?? '').replace('wirewatch ingest', `${UNTIL_READ}wirewatch ingest`) +
-        (readCode ?? '').replace('ww_live_…', key),
-    );
-    assert.equal(status, 0, stderr);
+    const drop = example('quick-start', 'drop').replace('wirewatch ingest', `${UNTIL_READ}wirewatch ingest`);
+    const stdout = sh(drop + example('quick-start', 'read').replace('ww_live_…', key));
     assert.equal(stdout.match(/ applied +20 /g)?.length, 2, stdout);
     const page = JSON.parse(stdout.slice(stdout.indexOf('{"data":')));
     assert.equal(page.data.length, 3);
     assert.match(page.next_cursor, /^[\w-]+$/);
     const [, more = ''] = topic('quick-start').match(/(curl [^\n]*cursor=NEXT_CURSOR")/) ?? [];
     const next = sh(`KEY=${key}\n${more.replace('NEXT_CURSOR', page.next_cursor)}`);
-    assert.ok(JSON.parse(next.stdout).data.length >= 37);
+    assert.ok(JSON.parse(next).data.length >= 37);
   });
 
   test('the files are then those that the manual lists', async () => {
@@ -85,28 +80,21 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     const text = topic('files');
     // On a slow machine, the first comparison of database and log is over.
     const own = /(-wal|-shm|-journal)$|^\.usage|^verified\.json$/;
-    const found = readdirSync(path.join(folder, 'wirewatch-data')).filter(
-      (name) => !own.test(name) && name !== 'drop',
-    );
-    assert.deepEqual(
-      found.sort(),
-      words(`
+    const names = readdirSync(path.join(folder, 'wirewatch-data'));
+    const found = names.filter((name) => !own.test(name) && name !== 'drop').sort();
+    const expected = words(`
       access.db access.db-spare address control.sock detections.db lock lock-serve lock-state log
-      revocations role.json secret usage`),
-    );
+      revocations role.json secret usage`);
+    assert.deepEqual(found, expected);
     for (const name of found) assert.match(text, new RegExp(`^\\| [^|]*\`${name}/?\`[^|]* \\|`, 'm'), name);
     for (const name of OWN_FOLDERS) assert.ok(text.includes(`\`${name}/`), name);
   });
 
-  test('the sample client reads everything, and continues where it stopped', {
-    skip: !has('python3') && 'python3 is not installed',
-  }, async () => {
+  const skip = without('python3');
+  test('the sample client reads everything, and continues where it stopped', { skip }, async () => {
     const { key } = JSON.parse(readFileSync(path.join(folder, 'key.json'), 'utf8'));
-    const answer = await fetch(`${url}/v1/detections/changes?since=${since}&limit=1000`, {
-      headers: { authorization: `Bearer ${key}` },
-    });
-    const { data }: { data: { id: string }[] } = JSON.parse(await answer.text());
-    const expected = new Set(data.map(({ id }) => id));
+    const { data } = await readerOf(url, key).read(`${CHANGES}?since=${since}&limit=1000`);
+    const expected = new Set(data.map(({ id }: { id: string }) => id));
     assert.ok(data.length >= 30);
     // With a stored cursor, the client must not use since: its last value would be refused.
     for (const SINCE of [since, 'never']) {

@@ -12,10 +12,8 @@ test('a test that fails twice fails the run, whichever file defines it', () => {
     writeFileSync(join(folder, name), `import { test } from 'node:test';\n${text}`);
     return join(folder, name);
   };
-  written(
-    'shared.mjs',
-    "export const fails = () => test('defined elsewhere', () => Promise.reject(new Error()));",
-  );
+  const fails = "export const fails = () => test('defined elsewhere', () => Promise.reject(new Error()));";
+  written('shared.mjs', fails);
   const wrong = written('wrong.test.mjs', "import { fails } from './shared.mjs';\nfails();");
   const right = written('right.test.mjs', "test('right', () => {});");
   const run = (...files: string[]) =>

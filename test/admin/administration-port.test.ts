@@ -30,12 +30,11 @@ const appliance = await sharedAppliance({
 });
 
 describe('the program with [admin] port', () => {
+  const metricsText = async () => (await fetch(`${admin}/metrics`)).text();
+  /** The value of each metric, with its labels. */
   async function metrics(): Promise<Map<string, number>> {
-    const text = await (await fetch(`${admin}/metrics`)).text();
-    const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-    return new Map(
-      lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]),
-    );
+    const lines = (await metricsText()).matchAll(/^([^#].*) (\S+)$/gm);
+    return new Map(Array.from(lines, ([, name = '', value]) => [name, Number(value)]));
   }
 
   test('logs its address', async () => {
@@ -67,9 +66,8 @@ describe('the program with [admin] port', () => {
   });
 
   test('the API port serves none of these paths', async () => {
-    for (const path of ['/metrics', '/manual', '/console/overview']) {
+    for (const path of ['/metrics', '/manual', '/console/overview'])
       assert.equal((await appliance.serving().get(path)).status, 404, path);
-    }
   });
 
   test('counts files, rows, requests by endpoint and status, rows served, tokens and refusals', async () => {
@@ -79,8 +77,7 @@ describe('the program with [admin] port', () => {
     const ended = (windows: number) => (Math.floor(Date.now() / WINDOW_MS) - windows) * WINDOW_MS;
     await appliance.dropped(fileName('newswire', ended(3)), ndjson([newRow(), newRow(), newRow()]));
     await appliance.dropped(fileName('newswire', ended(2)), 'broken\n');
-    const got = await appliance.get(`/v1/detections/changes?since=${since}`);
-    assert.equal(JSON.parse(await got.text()).data.length, 3);
+    assert.equal((await appliance.read(`/v1/detections/changes?since=${since}`)).data.length, 3);
     await appliance.get('/v1/detections/changes');
     await appliance.get('/v1/me', 'nonsense');
     await appliance.serving().get('/made/up');
@@ -124,9 +121,6 @@ describe('the program with [admin] port', () => {
 
   test('counts rows of the day and the last request by account, including accounts without requests', async () => {
     appliance.cli(['account', 'add', 'silent', '--name', 'Silent']);
-    const [{ id }] = JSON.parse(appliance.cli(['account', 'list', '--json']).stdout).filter(
-      (account: { id: string }) => account.id !== 'silent',
-    );
     const rows = (of: Map<string, number>, account: string) =>
       of.get(`wirewatch_account_rows_today{account="${account}"}`);
     const asked = (of: Map<string, number>, account: string) =>
@@ -134,12 +128,11 @@ describe('the program with [admin] port', () => {
     const before = await metrics();
     const from = Date.now();
     const since = new Date(from - DAY_MS).toISOString();
-    const got = await appliance.get(`/v1/detections/changes?since=${since}`);
-    const { length } = JSON.parse(await got.text()).data;
+    const { length } = (await appliance.read(`/v1/detections/changes?since=${since}`)).data;
     assert.ok(length > 0);
     const now = await metrics();
-    assert.equal((rows(now, id) ?? 0) - (rows(before, id) ?? 0), length);
-    const last = Math.round((asked(now, id) ?? 0) * 1000);
+    assert.equal((rows(now, 'agency') ?? 0) - (rows(before, 'agency') ?? 0), length);
+    const last = Math.round((asked(now, 'agency') ?? 0) * 1000);
     assert.ok(last >= from && last <= Date.now(), `${last}`);
     assert.deepEqual([rows(now, 'silent'), asked(now, 'silent')], [0, undefined]);
   });
@@ -147,7 +140,7 @@ describe('the program with [admin] port', () => {
   test('the manual lists exactly the existing metrics', async () => {
     // There is no metric before the first scrub.
     appliance.cli(['verify']);
-    const text = await (await fetch(`${admin}/metrics`)).text();
+    const text = await metricsText();
     const names = [...text.matchAll(/^# TYPE (wirewatch_\w+) /gm)].map(([, name]) => name);
     const listed = metricsOfManual().map(({ name }) => name);
     assert.deepEqual(names.sort(), listed.sort());
@@ -158,7 +151,7 @@ describe('the program with [admin] port', () => {
     }
     const uncompared = { entry: null, findings: [], not_compared: 'too little room' };
     writeScrubRecord(dataFolder(appliance.data), uncompared, Date.now());
-    assert.doesNotMatch(await (await fetch(`${admin}/metrics`)).text(), /^wirewatch_(verified|copy)/m);
+    assert.doesNotMatch(await metricsText(), /^wirewatch_(verified|copy)/m);
     assert.match(appliance.cli(['status']).stdout, /^verified +.* ago; not compared: too little room$/m);
   });
 

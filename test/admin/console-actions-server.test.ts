@@ -1,7 +1,6 @@
 /** The console's server: what it offers for windows, keys and accounts, and its audit trail. */
 import assert from 'node:assert/strict';
 import { userInfo } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import type {
   AuditedChange,
@@ -11,11 +10,10 @@ import type {
   WindowMap,
 } from '../../src/admin/console/api.ts';
 import { accountActions, keyActions } from '../../src/console/offers.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { openConsole } from '../support/console-client.ts';
+import { changeDetections } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 
@@ -57,17 +55,12 @@ test('a failed window is reset: map, list and button agree, before and after', a
   };
   const failed = await stateOf();
   assert.equal(failed.letter, 'f');
-  assert.deepEqual(
-    failed.listed.map(({ letter, held, actions }) => [letter, held, actions]),
-    [['f', false, ['window reset', 'window accept'].map((operation) => ({ operation, given: window }))]],
-  );
+  const offers = ['window reset', 'window accept'].map((operation) => ({ operation, given: window }));
+  const shown = failed.listed.map(({ letter, held, actions }) => [letter, held, actions]);
+  assert.deepEqual(shown, [['f', false, offers]]);
   const detail = await ui.get<WindowDetail>(`window?export=newswire&window_start=${start}`);
-  assert.deepEqual(detail.files[0]?.report.errors?.[0], {
-    line: 1,
-    column: 'strength_score',
-    expected: detail.files[0]?.report.errors?.[0]?.expected,
-    value: 'much',
-  });
+  const { line, column, value } = Object(detail.files[0]?.report.errors?.[0]);
+  assert.deepEqual([line, column, value], [1, 'strength_score', 'much']);
   const again = await ui.job('window reset', window);
   assert.deepEqual([again.state, /failed again: /.test(again.text)], ['failed', true], again.text);
   assert.equal((await appliance.processed(fileName('newswire', at(1)))).msg, 'file failed');
@@ -99,9 +92,8 @@ test('an abandoned window is accepted; an empty file closes the gap', async () =
   await ui.act('window expect', { export: 'newswire', start: formatMs(at(0)) });
   assert.deepEqual((await audited('window expect')).members.window_start?.to, formatMs(at(0)));
   await appliance.serving().stop();
-  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  db.prepare("UPDATE export_window SET status = 'abandoned' WHERE window_start = ?").run(at(2));
-  db.close();
+  const lost = `UPDATE export_window SET status = 'abandoned' WHERE window_start = ${at(2)}`;
+  changeDetections(appliance.data, lost);
   await appliance.restart();
   ui = await openConsole(appliance, '--as', NAME);
   const row = newRow();
@@ -109,9 +101,8 @@ test('an abandoned window is accepted; an empty file closes the gap', async () =
   const start = formatMs(at(2));
   const window = { export: 'newswire', start: [start] };
   const map = await ui.get<WindowMap>('windows');
-  const letters = [1, 2, 4].map(
-    (count) => map.exports.newswire.windows[(at(count) - Date.parse(map.from)) / WINDOW_MS],
-  );
+  const indexOf = (count: number) => (at(count) - Date.parse(map.from)) / WINDOW_MS;
+  const letters = [1, 2, 4].map((count) => map.exports.newswire.windows[indexOf(count)]);
   assert.deepEqual(letters, ['d', 'a', 'e']);
   const listed = map.open.find(({ window_start }) => window_start === start);
   assert.deepEqual(listed?.actions, [{ operation: 'window accept', given: window }]);

@@ -12,6 +12,7 @@ import { Operations } from '../../src/admin/thread-client.ts';
 import { OPERATIONS } from '../../src/operations/table.ts';
 import { startWorker } from '../../src/packed.ts';
 import { sharedAppliance, startAppliance } from '../support/appliance.ts';
+import { assertFailed } from '../support/command.ts';
 import {
   consoleOf,
   linkOf,
@@ -48,10 +49,8 @@ describe('the console of a running appliance', () => {
     const { secret, ...more } = JSON.parse(reply.text);
     assert.deepEqual([more, reply.headers['set-cookie']], [{}, undefined]);
     const session: Session = await consoleOf(origin, secret).get('session');
-    assert.deepEqual(
-      [session.name, session.read_only, session.demo],
-      [`${USER} as "Ada Lovelace"`, false, false],
-    );
+    const { name, read_only, demo } = session;
+    assert.deepEqual([name, read_only, demo], [`${USER} as "Ada Lovelace"`, false, false]);
     assert.equal(Math.round((Date.parse(session.expires_at) - Date.now()) / 3_600_000), 12);
     const again = await redeem(link);
     assert.equal(again.status, 401);
@@ -61,14 +60,8 @@ describe('the console of a running appliance', () => {
   test('a changed, truncated or forged link or session is refused', async () => {
     const link = linkOf(appliance);
     const { secret } = await openConsole(appliance);
-    for (const wrong of [
-      link.slice(0, -4),
-      link.replace('#login=', '#login=x'),
-      `${origin}/#login=`,
-      `${origin}/#login=a.b`,
-      `${origin}/#login=${secret}`,
-      `${origin}/#login=${'a'.repeat(5000)}`,
-    ])
+    const forged = ['', 'a.b', secret, 'a'.repeat(5000)].map((token) => `${origin}/#login=${token}`);
+    for (const wrong of [link.slice(0, -4), link.replace('#login=', '#login=x'), ...forged])
       assert.equal((await redeem(wrong)).status, 401, wrong);
     assert.equal((await redeem(link)).status, 200, 'none of these requests may use up the link');
     for (const body of [undefined, [], {}, { token: 7 }, 'text'])
@@ -78,15 +71,8 @@ describe('the console of a running appliance', () => {
   test('every view and operation needs a session', async () => {
     const { secret } = await openConsole(appliance);
     const link = new URL(linkOf(appliance)).hash.slice('#login='.length);
-    for (const wrong of [
-      '',
-      'a.b',
-      secret.slice(0, -2),
-      `x${secret}`,
-      `${secret} `.repeat(2),
-      link,
-      link.slice(1),
-    ]) {
+    const changed = [secret.slice(0, -2), `x${secret}`, `${secret} `.repeat(2), link.slice(1)];
+    for (const wrong of ['', 'a.b', link, ...changed]) {
       const nobody = consoleOf(origin, wrong);
       for (const path of [...READS, 'nothing', 'manual'])
         assert.equal((await nobody.ask(path)).status, 401, path);
@@ -174,10 +160,8 @@ describe('the console of a running appliance', () => {
     assert.equal((await other.ask('overview')).status, 401);
     assert.equal((await redeem(link)).status, 401);
     assert.equal((await (await openConsole(appliance)).ask('overview')).status, 200);
-    assert.match(
-      appliance.cli(['audit']).stdout,
-      / {2}console {2}operation asked for: kind "console-end-all"$/m,
-    );
+    const audited = / {2}console {2}operation asked for: kind "console-end-all"$/m;
+    assert.match(appliance.cli(['audit']).stdout, audited);
   });
 
   test('a session makes no link, and so does not outlive itself; it can end all', async () => {
@@ -202,25 +186,20 @@ describe('the console of a running appliance', () => {
     appliance.cli(['console', '--end-all']);
     held.end(body.slice(1));
     const [response] = await once(held, 'response');
-    response.resume();
-    assert.equal(response.statusCode, 401);
+    assert.equal(response.resume().statusCode, 401);
     assert.doesNotMatch(appliance.cli(['account', 'list']).stdout, /late/);
   });
 
   test('whoever asks for metrics keeps no operation waiting', async () => {
     const { operate } = await openConsole(appliance);
     const asked = Array.from({ length: 200 }, async (_, at) => {
-      const sent = request(`${origin}/metrics`, {
-        localAddress: `127.0.0.${2 + (at % 4)}`,
-        agent: false,
-      }).end();
-      const [response] = await once(sent, 'response');
-      response.resume();
-      return { status: response.statusCode };
+      const options = { localAddress: `127.0.0.${2 + (at % 4)}`, agent: false };
+      const [response] = await once(request(`${origin}/metrics`, options).end(), 'response');
+      assert.equal(response.resume().statusCode, 200);
     });
     const replies = await Promise.all(Array.from({ length: 20 }, () => operate('key list')));
     for (const { status, text } of replies) assert.equal(status, 200, text);
-    for (const { status } of await Promise.all(asked)) assert.equal(status, 200);
+    await Promise.all(asked);
   });
 
   test('while access.db cannot be read, sessions and what needs no access.db go on', async () => {
@@ -292,12 +271,10 @@ describe('the operations thread', () => {
 describe('wirewatch console', () => {
   test('says what to do if the console is off or Wirewatch is not running', async () => {
     await using appliance = await startAppliance();
-    const off = appliance.cli(['console'], { anyStatus: true });
-    assert.deepEqual([off.status, /\[admin\] port, 9464/.test(off.stderr)], [1, true]);
+    const ask = (...options: string[]) => appliance.cli(['console', ...options], { anyStatus: true });
+    assertFailed(ask(), 1, /\[admin\] port, 9464/);
     await appliance.serving().stop();
-    const stopped = appliance.cli(['console'], { anyStatus: true });
-    assert.deepEqual([stopped.status, /wirewatch serve/.test(stopped.stderr)], [1, true]);
-    const both = appliance.cli(['console', '--end-all', '--read-only'], { anyStatus: true });
-    assert.equal(both.status, 2);
+    assertFailed(ask(), 1, /wirewatch serve/);
+    assert.equal(ask('--end-all', '--read-only').status, 2);
   });
 });

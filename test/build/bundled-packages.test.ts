@@ -6,8 +6,6 @@ import { test } from 'node:test';
 import { runAlone } from '../support/command.ts';
 import { cleanEnv } from '../support/scripts.ts';
 
-const wirewatch = (...args: string[]) => runAlone(args);
-
 const root = path.join(import.meta.dirname, '..', '..');
 
 test('licenses, run from the sources, names where the licences are', () => {
@@ -18,7 +16,7 @@ test('licenses, run from the sources, names where the licences are', () => {
 });
 
 test('licenses lists packages bundled inside others, too', () => {
-  const { status, stdout, stderr } = wirewatch('licenses', '--json');
+  const { status, stdout, stderr } = runAlone(['licenses', '--json']);
   assert.equal(status, 0, stderr);
   const names = JSON.parse(stdout).map(({ name }: { name: string }) => name);
   for (const name of ['tldts', 'tldts-core']) assert.ok(names.includes(name), name);

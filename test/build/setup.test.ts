@@ -20,6 +20,7 @@ import { text } from 'node:stream/consumers';
 import { beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { transformSync } from 'esbuild';
+import { assertFailed } from '../support/command.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -34,10 +35,7 @@ beforeEach(() => {
   mkdirSync(join(clone, 'build'), { recursive: true });
   cpSync(join(root, 'build', 'setup.cjs'), join(clone, 'build', 'setup.cjs'));
   writeFileSync(join(clone, 'build', 'bundle.mjs'), "console.log('bundled');");
-  writeFileSync(
-    join(clone, 'package-lock.json'),
-    JSON.stringify({ packages: { '': {}, 'node_modules/a': { version: '1.0.0' } } }),
-  );
+  writePackages('package-lock.json', { '': {}, 'node_modules/a': { version: '1.0.0' } });
   writeFileSync(
     join(clone, 'npm-cli.js'),
     `const { appendFileSync, existsSync, mkdirSync, symlinkSync } = require('node:fs');
@@ -61,6 +59,10 @@ beforeEach(() => {
   );
 });
 
+function writePackages(file: string, packages: object): void {
+  writeFileSync(join(clone, file), JSON.stringify({ packages }));
+}
+
 async function setUp(environment: Record<string, string> = {}, preload = '') {
   const file = join(clone, 'preload.cjs');
   writeFileSync(file, preload);
@@ -82,37 +84,25 @@ function npmCalls(): string[] {
 
 test('a fresh clone is installed once and bundled every time, and stdout stays clean', async () => {
   const first = await setUp();
-  assert.equal(first.status, 0, first.stderr);
-  assert.match(
-    first.stderr,
-    /^wirewatch set-up: installing .*\nbundled\n$/,
-    "npm's own output must not be shown",
-  );
-  assert.equal(first.stdout, '');
-  assert.ok(
-    existsSync(join(clone, 'node_modules', '.bin', 'node')),
-    'the next command must find the pinned Node',
-  );
+  assert.deepEqual([first.status, first.stdout], [0, ''], first.stderr);
+  // Without npm's own output.
+  assert.match(first.stderr, /^wirewatch set-up: installing .*\nbundled\n$/);
+  const node = join(clone, 'node_modules', '.bin', 'node');
+  assert.ok(existsSync(node), 'the next command must find the pinned Node');
 
   const second = await setUp();
-  assert.equal(second.status, 0);
-  assert.equal(second.stderr, 'bundled\n');
+  assert.deepEqual([second.status, second.stderr], [0, 'bundled\n']);
   assert.equal(npmCalls().length, 1);
-  assert.match(
-    npmCalls()[0] ?? '',
-    /^ci .*--include=dev --include=optional$/,
-    'NODE_ENV=production must install everything',
-  );
+  // Everything, also with NODE_ENV=production.
+  assert.match(npmCalls()[0] ?? '', /^ci .*--include=dev --include=optional$/);
 });
 
 test('npm start installs what the program runs on, and another script adds the rest', async () => {
   const toRun = () => setUp({}, "process.argv.push('--to-run');");
   const [a, b] = [{ version: '1.0.0' }, { version: '1.0.0', dev: true }];
-  const write = (place: string, packages: object) =>
-    writeFileSync(join(clone, place), JSON.stringify({ packages }));
-  write('package-lock.json', { '': {}, 'node_modules/a': a, 'node_modules/b': b });
+  writePackages('package-lock.json', { '': {}, 'node_modules/a': a, 'node_modules/b': b });
   assert.equal((await toRun()).status, 0);
-  write('node_modules/.package-lock.json', { 'node_modules/a': a });
+  writePackages('node_modules/.package-lock.json', { 'node_modules/a': a });
   assert.equal((await toRun()).stderr, 'bundled\n');
   assert.equal((await setUp()).status, 0);
   const [first, second, ...more] = npmCalls();
@@ -125,35 +115,33 @@ test('npm start installs what the program runs on, and another script adds the r
 test('a changed package-lock.json is installed again', async () => {
   await setUp();
   // Like the real npm ci, before it fills the folder again.
-  for (const name of readdirSync(join(clone, 'node_modules')).filter((entry) => entry.startsWith('node-'))) {
+  for (const name of readdirSync(join(clone, 'node_modules')).filter((entry) => entry.startsWith('node-')))
     rmSync(join(clone, 'node_modules', name), { recursive: true });
-  }
-  writeFileSync(join(clone, 'package-lock.json'), JSON.stringify({ packages: { '': {} } }));
+  writePackages('package-lock.json', { '': {} });
   assert.equal((await setUp()).status, 0);
   assert.equal(npmCalls().length, 2);
 });
 
 test('a matching manual installation is used as it is', async () => {
   await setUp();
-  const stamp = join(clone, 'node_modules', '.wirewatch-lockfile-sha256');
-  const installed = join(clone, 'node_modules', '.package-lock.json');
-  rmSync(stamp);
-  writeFileSync(installed, JSON.stringify({ packages: { 'node_modules/a': { version: '1.0.0' } } }));
+  const installed = (version: string) => {
+    rmSync(join(clone, 'node_modules', '.wirewatch-lockfile-sha256'));
+    writePackages('node_modules/.package-lock.json', { 'node_modules/a': { version } });
+  };
+  installed('1.0.0');
   assert.equal((await setUp()).status, 0);
   assert.equal(npmCalls().length, 1);
 
-  rmSync(stamp);
-  writeFileSync(installed, JSON.stringify({ packages: { 'node_modules/a': { version: '1.0.1' } } }));
+  installed('1.0.1');
   await setUp({ FAKE_NPM_FAILS: '1' });
   assert.equal(npmCalls().length, 2, 'another version must not be used');
 });
 
 test('two scripts started together in a fresh clone install once', async () => {
   const outcomes = await Promise.all([setUp(), setUp(), setUp()]);
-  for (const outcome of outcomes) {
-    assert.equal(outcome.status, 0, outcome.stderr);
-    assert.equal(outcome.stdout, '');
-    assert.match(outcome.stderr, /bundled\n$/);
+  for (const { status, stdout, stderr } of outcomes) {
+    assert.deepEqual([status, stdout], [0, ''], stderr);
+    assert.match(stderr, /bundled\n$/);
   }
   assert.equal(npmCalls().length, 1);
   assert.deepEqual(readdirSync(join(clone, 'dist')), [], 'the lock must be removed');
@@ -169,32 +157,27 @@ test('a lock of a dead process is ignored', async () => {
 
 test('when npm ci fails, its output is shown, and the next start retries', async () => {
   const failed = await setUp({ FAKE_NPM_FAILS: '1' });
-  assert.equal(failed.status, 1);
+  assert.deepEqual([failed.status, failed.stdout], [1, '']);
   assert.match(failed.stderr, /the registry is on fire[\s\S]*npm ci failed: exit code 3/);
-  assert.equal(failed.stdout, '');
   assert.equal((await setUp()).status, 0);
   assert.equal(npmCalls().length, 2);
 });
 
 test('an old Node gets an error with the found version, the required one and a hint', async () => {
   const old = await setUp({}, "Object.defineProperty(process, 'version', { value: 'v8.17.0' });");
-  assert.equal(old.status, 1);
-  assert.match(
-    old.stderr,
-    /this is Node v8\.17\.0\.[\s\S]*Node 18 or newer with npm 9 or newer[\s\S]*Install a current Node/,
-  );
-  assert.equal(old.stdout, '');
+  assert.deepEqual([old.status, old.stdout], [1, '']);
+  const said =
+    /this is Node v8\.17\.0\.[\s\S]*Node 18 or newer with npm 9 or newer[\s\S]*Install a current Node/;
+  assert.match(old.stderr, said);
   assert.deepEqual(npmCalls(), []);
   assert.equal(existsSync(join(clone, 'node_modules')), false);
 });
 
 test('an old npm, and a platform without a pinned Node, get an error', async () => {
   const old = await setUp({ FAKE_NPM_VERSION: '8.19.4' });
-  assert.equal(old.status, 1);
-  assert.match(old.stderr, /this is npm 8\.19\.4\.[\s\S]*npm 9 or newer/);
+  assertFailed(old, 1, /this is npm 8\.19\.4\.[\s\S]*npm 9 or newer/);
   const other = await setUp({}, "Object.defineProperty(process, 'platform', { value: 'sunos' });");
-  assert.equal(other.status, 1);
-  assert.match(other.stderr, /does not run on sunos [\s\S]*linux x64, linux arm64/);
+  assertFailed(other, 1, /does not run on sunos [\s\S]*linux x64, linux arm64/);
   assert.deepEqual([npmCalls(), existsSync(join(clone, 'dist'))], [[], false]);
 });
 

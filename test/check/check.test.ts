@@ -12,17 +12,16 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import Driver from 'better-sqlite3';
 import { listSegments } from '../../src/log/segment.ts';
 import { openAccess } from '../support/access.ts';
-import { check, command, snapshot, startAndStop } from '../support/check.ts';
-import { runBeside } from '../support/command.ts';
+import { check, snapshot, startAndStop, withAccount } from '../support/check.ts';
+import { runBeside, succeedBeside } from '../support/command.ts';
 import { flipBit } from '../support/flip-bit.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { inFolder, runProgram, serve } from '../support/program.ts';
 
 test('before the first start nothing is bad, and nothing is created', () =>
   inFolder(async (folder) => {
@@ -34,9 +33,7 @@ test('before the first start nothing is bad, and nothing is created', () =>
   }));
 
 test('an installation whose appliance does not run is bad, not reported as free of alerts, and left unchanged', () =>
-  inFolder(async (folder) => {
-    const data = join(folder, 'data');
-    await command(data, 'account', 'add', 'acme', '--name', 'Acme');
+  withAccount(async (data) => {
     const before = readdirSync(data);
     const never = await check(data, '--port', '0');
     assert.deepEqual([never.code, never.of('appliance').status], [0, 'ok']);
@@ -44,10 +41,8 @@ test('an installation whose appliance does not run is bad, not reported as free 
     await startAndStop(data);
     const { code, of, findings } = await check(data, '--port', '0');
     assert.deepEqual([code, of('appliance').status], [1, 'bad']);
-    assert.match(
-      of('appliance').detail,
-      /^not running: .*only alerts that follow from the databases are known/,
-    );
+    const why = /^not running: .*only alerts that follow from the databases are known/;
+    assert.match(of('appliance').detail, why);
     assert.ok(!findings.some(({ check }) => check === 'alerts'));
   }));
 
@@ -67,18 +62,15 @@ async function undisturbed<Result>(data: string, work: () => Promise<Result>): P
 }
 
 test('with a running appliance it reports the state, and disturbs nothing', () =>
-  inFolder(async (folder) => {
-    const data = join(folder, 'data');
-    await command(data, 'account', 'add', 'acme', '--name', 'Acme');
-    const running = runProgram(['serve', '--port', '0', '--data', data]);
-    const url = await running.url();
-    const { port } = new URL(url);
+  withAccount(async (data) => {
+    const running = await serve(data);
+    const { port } = new URL(running.url);
     await running.logged('ingest to be idle', ({ msg }) => msg === 'checked for missing windows');
     const { code, of, findings } = await undisturbed(data, () => check(data, '--port', port));
     assert.equal(code, 0, JSON.stringify(findings));
     for (const name of ['data folder', 'secret', 'drop folder'])
       assert.equal(of(name).status, 'ok', JSON.stringify(of(name)));
-    assert.equal(of('appliance').detail, `running, listening on ${url}`);
+    assert.equal(of('appliance').detail, `running, listening on ${running.url}`);
     assert.ok(!running.stderr().includes('.check-'), running.stderr());
     await running.stop();
   }));
@@ -95,22 +87,17 @@ test('a wrong configuration is bad, with every problem, and the rest is checked'
   }));
 
 test('damage, a lost secret, open permissions and an invalid certificate are found', () =>
-  inFolder(async (folder) => {
-    const data = join(folder, 'data');
-    await command(data, 'account', 'add', 'acme', '--name', 'Acme');
-    await command(data, 'subscription', 'add', '7001', '--account', 'acme');
+  withAccount(async (data, folder) => {
     writeFileSync(join(data, 'secret'), 'short', { mode: 0o600 });
     chmodSync(data, 0o755);
-    const database = await open(join(data, 'access.db'), 'r+');
-    await database.write(Buffer.alloc(4096, 0xff), 0, 4096, 0);
-    await database.close();
-    const certificate = join(folder, 'none.pem');
-    writeFileSync(certificate, 'nothing');
+    const database = readFileSync(join(data, 'access.db'));
+    writeFileSync(join(data, 'access.db'), database.fill(0xff, 0, 4096));
+    writeFileSync(join(folder, 'none.pem'), 'nothing');
     const file = join(folder, 'tls.toml');
-    writeFileSync(
-      file,
-      '[server]\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n[admin]\nport = 9443\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n[copy]\nto = "none"\n[log]\nfile = "nowhere/log"\n[alerts]\ncommand = ["/nowhere/tell"]\n',
-    );
+    const tls = 'tls_certificate = "none.pem"\ntls_key = "none.pem"\n';
+    const others =
+      '[copy]\nto = "none"\n[log]\nfile = "nowhere/log"\n[alerts]\ncommand = ["/nowhere/tell"]\n';
+    writeFileSync(file, `[server]\n${tls}[admin]\nport = 9443\n${tls}${others}`);
     const { code, of } = await check(data, '--config', file);
     assert.equal(code, 1);
     assert.equal(of('appliance').status, 'bad');
@@ -127,13 +114,10 @@ test('damage, a lost secret, open permissions and an invalid certificate are fou
   }));
 
 test('a missing access.db and log of a database in use are reported', () =>
-  inFolder(async (folder) => {
-    const data = join(folder, 'data');
-    await command(data, 'account', 'add', 'acme', '--name', 'Acme');
-    await command(data, 'subscription', 'add', '7001', '--account', 'acme');
-    const running = runProgram(['serve', '--port', '0', '--data', data]);
-    await running.url();
-    await command(data, 'generate', '--out', join(data, 'drop'), '--rows', '5', '--subscriptions', '7001');
+  withAccount(async (data) => {
+    await succeedBeside(['subscription', 'add', '7001', '--account', 'acme', '--data', data]);
+    const running = await serve(data);
+    await succeedBeside(['generate', '--out', join(data, 'drop'), '--rows', '5', '--subscriptions', '7001']);
     await running.logged('the file', ({ msg }) => msg === 'file applied');
     await running.stop();
     const role = join(data, 'role.json');
@@ -148,13 +132,11 @@ test('a missing access.db and log of a database in use are reported', () =>
     rmSync(join(data, 'log'), { recursive: true });
     const { code, of, findings } = await check(data, '--port', '0');
     assert.deepEqual([code, of('appliance').status], [1, 'bad']);
-    assert.deepEqual(
-      findings.filter(({ check }) => check === 'lost').map(({ detail }) => detail.split('/').at(-1)),
-      [
-        'access.db is missing, although detections.db exists',
-        'log is missing, although detections.db exists',
-      ],
-    );
+    const lost = findings
+      .filter(({ check }) => check === 'lost')
+      .map(({ detail }) => detail.split('/').at(-1));
+    const missing = ['access.db', 'log'].map((name) => `${name} is missing, although detections.db exists`);
+    assert.deepEqual(lost, missing);
   }));
 
 /** The findings that are bad, and whether a start ends with 78. */
@@ -238,8 +220,7 @@ const STARTS: readonly {
     config: '[copy]\nto = "copy"\n',
     async arrange(folder) {
       const config = join(folder, 'w.toml');
-      const running = runProgram(['serve', '--data', join(folder, 'data'), '--config', config]);
-      await running.url();
+      const running = await serve(join(folder, 'data'), ['--config', config]);
       // It is noted before its log.
       await running.until('the copy', () => existsSync(join(folder, 'copy', 'log')) || undefined);
       await running.stop();
@@ -300,8 +281,7 @@ test('a drop folder that is a folder of Wirewatch by another path is bad, and ke
 
 test('text output: a line for each finding, its hint below, a count at the end', () =>
   inFolder(async (folder) => {
-    const run = await runBeside(['check', '--data', join(folder, 'data'), '--port', '0']);
-    assert.equal(run.status, 0);
+    const run = await succeedBeside(['check', '--data', join(folder, 'data'), '--port', '0']);
     assert.match(run.stdout, /^ok {4}configuration {2,}no configuration file/m);
     assert.match(run.stdout, /^warn {2}data folder .*\n +-> The first start/m);
     assert.match(run.stdout, /\n0 bad, \d+ warnings?, \d+ OK\.\n$/);
@@ -313,8 +293,7 @@ test('unencrypted keys on the network are reported by the check, and once by the
     const isReported = async (...args: string[]) => {
       const { status, what_to_do } = (await check(data, '--port', '0', ...args)).of('TLS');
       if (status === 'warn') assert.match(what_to_do ?? '', /tls_certificate.*trusted_proxies/);
-      const running = runProgram(['serve', '--data', data, '--port', '0', ...args]);
-      await running.url();
+      const running = await serve(data, args);
       await running.stop();
       const lines = running.log().filter(({ msg }) => msg.startsWith('keys cross the network in the clear'));
       return [status, lines.length];
@@ -329,41 +308,35 @@ test('settings that a running Wirewatch does not use yet are named, without secr
     const file = join(folder, 'wirewatch.toml');
     const write = (more: string) => writeFileSync(file, `[server]\nport = 0\n${more}`);
     write('');
-    const running = runProgram(['serve', '--data', data, '--config', file]);
-    const url = await running.url();
+    const running = await serve(data, ['--config', file]);
     const found = async () => {
       const { findings, of } = await check(data, '--config', file);
-      assert.equal(of('appliance').detail, `running, listening on ${url}`);
+      assert.equal(of('appliance').detail, `running, listening on ${running.url}`);
       return findings.find(({ check }) => check === 'running settings');
     };
     assert.equal(await found(), undefined);
     write('[ingest]\nquiet_ms = 77\n[alerts]\ncommand = ["/bin/true", "token-of-a-pager"]\n');
     const changed = await found();
-    assert.deepEqual(
-      [changed?.status, changed?.detail],
-      ['warn', 'others than configured: ingest.quiet_ms, alerts.command'],
-    );
+    const named = 'others than configured: ingest.quiet_ms, alerts.command';
+    assert.deepEqual([changed?.status, changed?.detail], ['warn', named]);
     assert.match(changed?.what_to_do ?? '', /^Restart Wirewatch/);
-    const status = await runBeside(['status', '--json', '--data', data]);
-    assert.equal(status.status, 0, status.stderr);
+    const status = await succeedBeside(['status', '--json', '--data', data]);
     assert.ok(!status.stdout.includes('token-of-a-pager'));
     assert.deepEqual(JSON.parse(status.stdout).settings.changed, [
       { name: 'ingest.quiet_ms', running: 500, configured: 77 },
       { name: 'alerts.command', running: null, configured: null },
     ]);
     write('[ingest]\nquiet = 1\n');
-    const shown = await runBeside(['status', '--data', data]);
-    assert.equal(shown.status, 0);
+    const shown = await succeedBeside(['status', '--data', data]);
     assert.match(shown.stdout, /^settings .*quiet: unknown setting.*\n/m);
     await running.stop();
   }));
 
 test('a proxy that is not trusted is reported', () =>
   inFolder(async (folder) => {
-    const running = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], {
-      WIREWATCH_SERVER_TRUSTED_PROXIES: 'none',
-    });
-    await fetch(`${await running.url()}/v1/me`, { headers: { 'x-forwarded-for': '198.51.100.1' } });
+    const settings = { WIREWATCH_SERVER_TRUSTED_PROXIES: 'none' };
+    const running = await serve(join(folder, 'data'), [], settings);
+    await fetch(`${running.url}/v1/me`, { headers: { 'x-forwarded-for': '198.51.100.1' } });
     await running.logged('the alert', ({ alert }) => alert === 'proxy not trusted');
     await running.stop();
   }));

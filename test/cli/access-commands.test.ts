@@ -3,7 +3,15 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { failing, json, prepareAccess, READ_7001, root, wirewatch } from '../support/access-commands.ts';
+import {
+  failing,
+  json,
+  prepareAccess,
+  printed,
+  READ_7001,
+  root,
+  wirewatch,
+} from '../support/access-commands.ts';
 import { words } from '../support/words.ts';
 
 prepareAccess();
@@ -62,18 +70,15 @@ test('without a data folder, commands that create no installation are exit code 
     ['backup', join(root, 'copy')],
     ['ingest', 'explain', join(import.meta.dirname, 'access-commands.test.ts')],
   ];
-  for (const args of commands) {
+  for (const args of commands)
     await failing(78, /no installation in .*wirewatch account add/, ...args, '--data', empty);
-  }
   assert.ok(!existsSync(empty));
 });
 
 test('several commands at once on a new folder all succeed', async () => {
   const fresh = join(root, 'fresh');
   const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
-  const add = (id: string) => wirewatch('account', 'add', id, '--name', id, '--data', fresh);
-  const ends = await Promise.all(ids.map(add));
-  for (const end of ends) assert.equal(end.status, 0, end.stderr);
+  await Promise.all(ids.map((id) => printed('account', 'add', id, '--name', id, '--data', fresh)));
   const idsOf = (entries: { id: string }[]) => entries.map(({ id }) => id);
   assert.deepEqual(idsOf(await json('account', 'list', '--data', fresh)), ids);
   const audited = idsOf(await json('audit', '--data', fresh)).filter((id) => ids.includes(id));
@@ -83,12 +88,7 @@ test('several commands at once on a new folder all succeed', async () => {
 
 test('ingest can be paused before the first start, and a new installation is told as such', async () => {
   const paused = join(root, 'paused');
-  const first = await wirewatch('ingest', 'pause', '--data', paused);
-  assert.equal(first.status, 0, first.stderr);
-  assert.match(
-    first.stdout,
-    /^Created a new installation in \S+paused\. If you meant another one, .* --data\.\nIngest /,
-  );
-  const again = await wirewatch('ingest', 'pause', '--data', paused);
-  assert.match(again.stdout, /^Ingest has been paused since /);
+  const created = /^Created a new installation in \S+paused\. If you meant another one, .* --data\.\nIngest /;
+  assert.match(await printed('ingest', 'pause', '--data', paused), created);
+  assert.match(await printed('ingest', 'pause', '--data', paused), /^Ingest has been paused since /);
 });

@@ -1,7 +1,7 @@
 /** `wirewatch account` and `subscription`, as an operator runs them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { failing, INSTANT, json, prepareAccess, wirewatch } from '../support/access-commands.ts';
+import { failing, INSTANT, json, prepareAccess, printed } from '../support/access-commands.ts';
 
 prepareAccess();
 
@@ -23,8 +23,8 @@ test('account add, show, set, suspend and resume print the account', async () =>
   assert.match(suspended.suspended_at, INSTANT);
   assert.deepEqual(await json('account', 'suspend', 'Life.1_-'), suspended);
   assert.deepEqual(await json('account', 'resume', 'Life.1_-'), renamed);
-  const { stdout } = await wirewatch('account', 'add', 'second', '--name', 'Second');
-  assert.match(stdout, /\nNext, .*: wirewatch subscription add NUMBER --account second$/m);
+  const told = await printed('account', 'add', 'second', '--name', 'Second');
+  assert.match(told, /\nNext, .*: wirewatch subscription add NUMBER --account second$/m);
   const ids = (await json('account', 'list')).map((account: { id: string }) => account.id);
   assert.ok(ids.includes('acme') && ids.includes('Life.1_-'), ids.join());
 });

@@ -3,16 +3,20 @@ import assert from 'node:assert/strict';
 import { type SpawnSyncReturns, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import type { Command } from 'commander';
 import { resolveDataFolder } from '../../src/cli/options.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import { runToEnd } from '../support/command.ts';
+import { runToEnd, succeed } from '../support/command.ts';
 import { cleanEnv, runScript, source } from '../support/scripts.ts';
+import { shellWords } from '../support/shell-words.ts';
 
 const wirewatch = (...args: string[]) => runToEnd(args);
 
 const root = path.join(import.meta.dirname, '..', '..');
+
+const DEBUG = { WIREWATCH_DEBUG: '1' };
 
 /** Runs a command that throws this. */
 function endOf(thrown: string, env: Record<string, string> = {}): SpawnSyncReturns<string> {
@@ -29,22 +33,14 @@ function everyCommand(command: Command): Command[] {
 }
 
 test('--version prints version, commit and runtime', () => {
-  const flag = wirewatch('--version');
-  assert.equal(flag.status, 0);
-  assert.match(
-    flag.stdout,
-    /^wirewatch \d+\.\d+\.\d+ \(commit \S+, Node \d+\.\d+\.\d+, SQLite \S+, \S+\)\n$/,
-  );
-  assert.equal(wirewatch('manual', '--version').stdout, flag.stdout);
+  const { stdout } = succeed(['--version']);
+  assert.match(stdout, /^wirewatch \d+\.\d+\.\d+ \(commit \S+, Node \d+\.\d+\.\d+, SQLite \S+, \S+\)\n$/);
+  assert.equal(succeed(['manual', '--version']).stdout, stdout);
 });
 
 test('common options are accepted before and after the command', () => {
-  for (const args of [
-    ['manual', '--json', '--data', 'x'],
-    ['--data', 'x', '--json', 'manual'],
-    ['--json', 'manual', '--data=x'],
-  ]) {
-    const { status, stdout, stderr } = wirewatch(...args);
+  for (const line of ['manual --json --data x', '--data x --json manual', '--json manual --data=x']) {
+    const { status, stdout, stderr } = wirewatch(...line.split(' '));
     assert.deepEqual([status, stderr], [0, '']);
     assert.ok(JSON.parse(stdout).length > 10);
   }
@@ -61,28 +57,20 @@ test('--help is on stdout with examples, exit 0', () => {
 });
 
 test('wrong usage is exit 2 with a hint on stderr and nothing on stdout', () => {
-  const cases: [string[], RegExp][] = [
-    [[], /^Usage: wirewatch/],
-    [['maunal'], /^wirewatch: unknown command 'maunal'\n\(Did you mean manual\?\)\nTry: wirewatch --help\n$/],
-    [['manual', '--jsno'], /^wirewatch: unknown option '--jsno'[\s\S]*Try: wirewatch manual --help\n$/],
-    [['--jsno', 'manual'], /^wirewatch: unknown option '--jsno'/],
-    [['manual', 'alerts', 'extra'], /^wirewatch: too many arguments/],
-    [['manual', '--data'], /^wirewatch: option '--data <dir>' argument missing/],
-    [
-      ['manual', '--data', ''],
-      /^wirewatch: option '--data <dir>' argument '' is invalid\. Expected a path, but the value is empty/,
-    ],
-    [['help', 'maunal'], /^Usage: wirewatch/],
-    [['--data', 'x', 'key', 'creat'], /^wirewatch: unknown command 'creat'\n\(Did you mean create\?\)/],
-    [
-      ['manual', 'quickstart'],
-      /'quickstart' is invalid for argument 'topic'\. Expected one of .*quick-start,/,
-    ],
-  ];
-  for (const [args, expected] of cases) {
-    const { status, stdout, stderr } = wirewatch(...args);
-    assert.equal(status, 2, args.join(' '));
-    assert.equal(stdout, '');
+  for (const [line, expected] of [
+    ['', /^Usage: wirewatch/],
+    ['maunal', /^wirewatch: unknown command 'maunal'\n\(Did you mean manual\?\)\nTry: wirewatch --help\n$/],
+    ['manual --jsno', /^wirewatch: unknown option '--jsno'[\s\S]*Try: wirewatch manual --help\n$/],
+    ['--jsno manual', /^wirewatch: unknown option '--jsno'/],
+    ['manual alerts extra', /^wirewatch: too many arguments/],
+    ['manual --data', /^wirewatch: option '--data <dir>' argument missing/],
+    ["manual --data ''", /'--data <dir>' argument '' is invalid\. Expected a path, but the value is empty/],
+    ['help maunal', /^Usage: wirewatch/],
+    ['--data x key creat', /^wirewatch: unknown command 'creat'\n\(Did you mean create\?\)/],
+    ['manual quickstart', /'quickstart' is invalid for argument 'topic'\. Expected one of .*quick-start,/],
+  ] as const) {
+    const { status, stdout, stderr } = wirewatch(...shellWords(line));
+    assert.deepEqual([status, stdout], [2, ''], line);
     assert.match(stderr, expected);
   }
 });
@@ -108,13 +96,8 @@ test('the help of the program says of a command what the help of that command sa
 });
 
 test('a refusal sets its exit code and is shown in full', () => {
-  for (const [code, status] of [
-    ['usage', 2],
-    ['invalid_request', 2],
-    ['configuration', 78],
-    ['failed', 1],
-    ['not_found', 1],
-  ] as const) {
+  const statuses = { usage: 2, invalid_request: 2, configuration: 78, failed: 1, not_found: 1 };
+  for (const [code, status] of Object.entries(statuses)) {
     const end = endOf(`new Refused('${code}', 'two\\nlines')`);
     assert.deepEqual([end.status, end.stdout, end.stderr], [status, '', 'wirewatch: two\nlines\n']);
   }
@@ -125,7 +108,7 @@ test('a fault is one line and exit 1, its stack only with WIREWATCH_DEBUG=1', ()
   const end = endOf(fault);
   assert.equal(end.status, 1);
   assert.match(end.stderr, /^wirewatch: disk gone \(set WIREWATCH_DEBUG=1 [^\n]*\)\n$/);
-  const debugged = endOf(fault, { WIREWATCH_DEBUG: '1' });
+  const debugged = endOf(fault, DEBUG);
   assert.equal(debugged.status, 1);
   assert.match(debugged.stderr, /^wirewatch: disk gone\nError: disk[\s\S]*\n {4}at [\s\S]*why/);
   assert.match(endOf("'only text'").stderr, /^wirewatch: only text /);
@@ -142,9 +125,7 @@ test('keys, tokens and passwords in wrong places are not repeated', () => {
     wirewatch('serve', '--port', token),
     wirewatch('serve', '--base-url', address),
     wirewatch('pull', '--base-url', address, '--into', 'copy', '--key-file', 'key'),
-    endOf(`new Error('${address} refused ${key}', { cause: new Error('${token}') })`, {
-      WIREWATCH_DEBUG: '1',
-    }),
+    endOf(`new Error('${address} refused ${key}', { cause: new Error('${token}') })`, DEBUG),
   ];
   for (const { status, stdout, stderr } of ends) {
     assert.notEqual(status, 0, stderr);
@@ -156,11 +137,7 @@ test('keys, tokens and passwords in wrong places are not repeated', () => {
 test('a closed output pipe ends the program quietly', async () => {
   const child = spawn(process.execPath, ['dist/main.cjs', '--help'], { cwd: root, env: cleanEnv() });
   child.stdout.destroy();
-  let stderr = '';
-  child.stderr.on('data', (chunk) => {
-    stderr += chunk;
-  });
-  const [status, signal] = await once(child, 'close');
+  const [stderr, [status, signal]] = await Promise.all([text(child.stderr), once(child, 'close')]);
   assert.deepEqual([status, signal, stderr], [0, null, '']);
 });
 

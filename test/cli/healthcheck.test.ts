@@ -7,9 +7,9 @@ import { test } from 'node:test';
 import { listeningUrl } from '../../src/config/listening.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
-import { runBeside } from '../support/command.ts';
+import { assertFailed, runBeside, succeedBeside } from '../support/command.ts';
 import { freePort, listen } from '../support/free-port.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { inFolder, runProgram, serve } from '../support/program.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 /** Without an installation, which the working directory may have. */
@@ -43,19 +43,13 @@ function health(status: number, pageWorthy: number, open = pageWorthy): RequestL
 test('exit code 0 and nothing if it is healthy, else 1 and why in one line; --json prints a document', async () => {
   const ended = 'the newest finished window of newswire ended at 2026-11-21T10:00:00Z';
   const none = 'no window of imagewire has been finished yet';
+  const urgent = `2 open alerts need attention now; ${ended}; ${none}. See: wirewatch alert list`;
+  const foreign: RequestListener = (_, answer) => void answer.writeHead(200).end('<html>');
   const cases: readonly (readonly [RequestListener, string | RegExp, status: number | null])[] = [
     [health(200, 0), '', 200],
-    [
-      health(503, 2),
-      `wirewatch: degraded: 2 open alerts need attention now; ${ended}; ${none}. See: wirewatch alert list\n`,
-      503,
-    ],
+    [health(503, 2), `wirewatch: degraded: ${urgent}\n`, 503],
     [health(503, 0, 1), `wirewatch: degraded: ${ended}; ${none}. See: wirewatch ingest status\n`, 503],
-    [
-      (_, answer) => void answer.writeHead(200).end('<html>'),
-      /answered with status 200, but the answer is not from Wirewatch.*\n$/,
-      200,
-    ],
+    [foreign, /answered with status 200, but the answer is not from Wirewatch.*\n$/, 200],
     [() => {}, /no answer from .* within 5 s\n$/, null],
   ];
   for (const [listener, said, status] of cases)
@@ -68,9 +62,8 @@ test('exit code 0 and nothing if it is healthy, else 1 and why in one line; --js
       const document = JSON.parse((await healthcheck([...args, '--json'])).stdout);
       assert.deepEqual([document.healthy, document.url, document.status], [said === '', url, status]);
     });
-  const { status: code, stderr } = await healthcheck(['--url', `http://127.0.0.1:${await freePort()}`]);
-  assert.equal(code, 1);
-  assert.match(stderr, /nothing is listening at .*wirewatch serve/);
+  const nobody = await healthcheck(['--url', `http://127.0.0.1:${await freePort()}`]);
+  assertFailed(nobody, 1, /nothing is listening at .*wirewatch serve/);
 });
 
 test('wrong usage is exit code 2, a wrong configuration 78', async () => {
@@ -81,21 +74,14 @@ test('wrong usage is exit code 2, a wrong configuration 78', async () => {
 
 test('it finds the running appliance by the settings', () =>
   inFolder(async (folder) => {
-    const running = runProgram(['serve', '--data', folder, '--host', '0.0.0.0', '--port', '0']);
-    const { port } = new URL(await running.url());
+    const running = await serve(folder, ['--host', '0.0.0.0']);
+    const { port } = new URL(running.url);
     // A new appliance has no finished window: it responds, but is not healthy.
+    const degraded =
+      /degraded: no window of newswire has been finished yet; .* See: wirewatch ingest status\n$/;
+    assertFailed(await healthcheck(NOWHERE, { WIREWATCH_SERVER_PORT: port }), 1, degraded);
     // The address noted in its data folder takes precedence over the settings.
-    for (const [args, configured] of [
-      [NOWHERE, port],
-      [['--data', folder], '1'],
-    ] as const) {
-      const { status: code, stderr } = await healthcheck(args, { WIREWATCH_SERVER_PORT: configured });
-      assert.equal(code, 1);
-      assert.match(
-        stderr,
-        /degraded: no window of newswire has been finished yet; .* See: wirewatch ingest status\n$/,
-      );
-    }
+    assertFailed(await healthcheck(['--data', folder], { WIREWATCH_SERVER_PORT: '1' }), 1, degraded);
     await running.stop();
   }));
 
@@ -104,55 +90,45 @@ test('another process on its port is not mistaken for an appliance that was kill
     answering(health(200, 0), async (url) => {
       const settings = { WIREWATCH_SERVER_PORT: new URL(url).port };
       const killed = join(folder, 'killed');
-      const running = runProgram(['serve', '--data', killed, '--port', '0']);
-      await running.url();
-      await running.kill();
+      await (await serve(killed)).kill();
       assert.ok(existsSync(join(killed, 'address')), 'as after a power cut');
       const never = join(folder, 'never');
-      const added = await runBeside(['account', 'add', 'agency', '--name', 'Agency', '--data', never]);
-      assert.equal(added.status, 0);
+      await succeedBeside(['account', 'add', 'agency', '--name', 'Agency', '--data', never]);
+      const why = /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/;
       for (const data of [killed, never]) {
-        const { status: code, stderr } = await healthcheck(['--data', data], settings);
-        assert.equal(code, 1);
-        assert.match(stderr, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);
+        assertFailed(await healthcheck(['--data', data], settings), 1, why);
         const { healthy, url } = JSON.parse((await healthcheck(['--data', data, '--json'], settings)).stdout);
         assert.deepEqual([healthy, url], [false, null]);
       }
     }),
   ));
 
-test(
-  "an appliance's own certificate need not be valid; another server's must",
-  { skip: WITHOUT_OPENSSL },
-  () =>
-    inFolder(async (folder) => {
-      const { certificate, key } = makeCertificate(folder, 'own');
-      const tls = { WIREWATCH_SERVER_TLS_CERTIFICATE: certificate, WIREWATCH_SERVER_TLS_KEY: key };
-      const running = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], tls);
-      const line = await running.logged('its address', ({ msg }) => msg === 'listening');
-      const url = String(line.url);
-      assert.match(url, /^https:/);
-      const asked = await healthcheck(['--data', join(folder, 'data')], tls);
-      assert.match(asked.stderr, /degraded/);
-      assert.match((await healthcheck(['--url', url])).stderr, /self-signed certificate/);
-      await running.stop();
-    }),
+test("its own certificate need not be valid; another server's must", { skip: WITHOUT_OPENSSL }, () =>
+  inFolder(async (folder) => {
+    const { certificate, key } = makeCertificate(folder, 'own');
+    const tls = { WIREWATCH_SERVER_TLS_CERTIFICATE: certificate, WIREWATCH_SERVER_TLS_KEY: key };
+    const running = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], tls);
+    const line = await running.logged('its address', ({ msg }) => msg === 'listening');
+    const url = String(line.url);
+    assert.match(url, /^https:/);
+    const asked = await healthcheck(['--data', join(folder, 'data')], tls);
+    assert.match(asked.stderr, /degraded/);
+    assert.match((await healthcheck(['--url', url])).stderr, /self-signed certificate/);
+    await running.stop();
+  }),
 );
 
 test('the address by the settings: a wildcard is loopback, IPv6 is bracketed, TLS is https', () => {
-  const read = (settings: Readonly<Record<string, string>>) => {
-    const env = Object.fromEntries(
-      Object.entries(settings).map(([name, value]) => [`WIREWATCH_SERVER_${name}`, value]),
-    );
-    return listeningUrl(loadConfig({ flags: {}, env, file: '/dev/null', dataFolder: '/nowhere' }).server);
-  };
-  for (const [settings, url] of [
-    [{ HOST: '0.0.0.0' }, 'http://127.0.0.1:8080'],
-    [{ HOST: '::' }, 'http://[::1]:8080'],
-    [{ HOST: '192.0.2.1' }, 'http://192.0.2.1:8080'],
-    [{ HOST: 'wire.example' }, 'http://wire.example:8080'],
-    [{ PORT: '0' }, null],
-    [{ TLS_CERTIFICATE: '/a.pem', TLS_KEY: '/a.key' }, 'https://127.0.0.1:8080'],
-  ] as const)
-    assert.equal(read(settings), url);
+  const read = (env: Readonly<Record<string, string>>) =>
+    listeningUrl(loadConfig({ flags: {}, env, file: '/dev/null', dataFolder: '/nowhere' }).server);
+  for (const [WIREWATCH_SERVER_HOST, url] of Object.entries({
+    '0.0.0.0': 'http://127.0.0.1:8080',
+    '::': 'http://[::1]:8080',
+    '192.0.2.1': 'http://192.0.2.1:8080',
+    'wire.example': 'http://wire.example:8080',
+  }))
+    assert.equal(read({ WIREWATCH_SERVER_HOST }), url);
+  assert.equal(read({ WIREWATCH_SERVER_PORT: '0' }), null);
+  const tls = { WIREWATCH_SERVER_TLS_CERTIFICATE: '/a.pem', WIREWATCH_SERVER_TLS_KEY: '/a.key' };
+  assert.equal(read(tls), 'https://127.0.0.1:8080');
 });

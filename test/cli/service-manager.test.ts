@@ -1,9 +1,10 @@
 /** Notifying systemd: ready, stopping, watchdog; failures are harmless. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
+import { without } from '../support/installed.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
@@ -15,11 +16,6 @@ receiver.bind(sys.argv[1])
 while True:
     print(receiver.recv(4096).decode(), flush=True)
 `;
-
-const isThere = (program: string) => spawnSync(program, ['--version']).status === 0;
-const skip =
-  (!isThere('systemd-notify') && 'systemd-notify is not installed') ||
-  (!isThere('python3') && 'python3 is not installed');
 
 function serve(folder: string, env: Readonly<Record<string, string>>): RunningProgram {
   return runProgram(['serve', '--data', path.join(folder, 'data'), '--port', '0'], env);
@@ -45,9 +41,9 @@ function receive(
   });
 }
 
-describe('systemd', { skip }, () => {
-  test('gets READY once connections are accepted, and STOPPING before they are refused', async () => {
-    await receive(async (folder, NOTIFY_SOCKET, words) => {
+describe('systemd', { skip: without('systemd-notify', 'python3') }, () => {
+  test('gets READY once connections are accepted, and STOPPING before they are refused', () =>
+    receive(async (folder, NOTIFY_SOCKET, words) => {
       const run = serve(folder, { NOTIFY_SOCKET });
       await run.until('READY', () => words().includes('READY=1') || undefined);
       const status = words().find((word) => word.startsWith('STATUS=listening on '));
@@ -58,25 +54,22 @@ describe('systemd', { skip }, () => {
       assert.equal(await run.stop(), 0);
       // The message may arrive after the program has ended.
       await until('what systemd is to get', () => words().includes('STOPPING=1'));
-    });
-  });
+    }));
 
-  test('gets nothing from a refused start', async () => {
-    await receive(async (folder, NOTIFY_SOCKET, words) => {
+  test('gets nothing from a refused start', () =>
+    receive(async (folder, NOTIFY_SOCKET, words) => {
       const run = serve(folder, { NOTIFY_SOCKET, WIREWATCH_LOG_FILE: path.join(folder, 'absent', 'log') });
       assert.equal(await run.ended, 78);
       assert.deepEqual(words(), ['']);
-    });
-  });
+    }));
 
-  test('gets watchdog messages at the requested interval', async () => {
-    await receive(async (folder, NOTIFY_SOCKET, words) => {
+  test('gets watchdog messages at the requested interval', () =>
+    receive(async (folder, NOTIFY_SOCKET, words) => {
       const run = serve(folder, { NOTIFY_SOCKET, WATCHDOG_USEC: '200000' });
       const alive = () => words().filter((word) => word === 'WATCHDOG=1').length;
       await run.until('three signs of life', () => alive() >= 3 || undefined);
       assert.equal(await run.stop(), 0);
-    });
-  });
+    }));
 });
 
 test('without systemd-notify it serves, and logs once that it could not notify', () =>
@@ -86,10 +79,8 @@ test('without systemd-notify it serves, and logs once that it could not notify',
       WATCHDOG_USEC: '20000',
       PATH: path.join(folder, 'nothing'),
     });
-    const messages = () =>
-      run
-        .log()
-        .filter(({ msg }) => msg === 'the service manager cannot be told: is systemd-notify installed?');
+    const warning = 'the service manager cannot be told: is systemd-notify installed?';
+    const messages = () => run.log().filter(({ msg }) => msg === warning);
     const url = await run.url();
     await run.until('the warning', () => messages()[0]);
     assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);

@@ -13,48 +13,27 @@ describe('errors in an entry are reported by its path', () => {
   const refusal = (text: string) => refused('configuration', () => load(text));
 
   const SECRET = `ww_live_abcdefghij23_${'a'.repeat(52)}`;
-  const cases: readonly (readonly [name: string, toml: string, problem: RegExp])[] = [
-    ['no name', '[[accounts]]\nid = "a"\n', /accounts\[0\]\.name: missing; expected 1 to 200 characters$/],
-    [
-      'an id that is none',
-      '[[accounts]]\nid = "a b"\nname = "x"\n',
-      /accounts\[0\]\.id: expected an account id.*found "a b"/,
-    ],
-    ['an id twice', `${ACCOUNT}${ACCOUNT}`, /accounts\[1\]\.id: acme is already used by accounts\[0\]$/],
-    [
-      'a type that is none',
-      `${SUBSCRIPTION}content_types = ["video"]\n`,
-      /content_types: expected text, image.*found a list/,
-    ],
-    [
-      'an unknown member',
-      `${SUBSCRIPTION}time-zone = "UTC"\n`,
-      /subscriptions\[0\]\.time-zone: unknown; did you mean time_zone\?$/,
-    ],
-    ['a bad hash', KEY.replace(HASH, 'abc'), /keys\[0\]\.hash: expected 64 hexadecimal digits/],
-    ['neither hash nor file', KEY.replace(/hash.*\n/, ''), /keys\[0\]\.hash: missing/],
-    [
-      'hash and file',
-      `${KEY}secret_file = "x"\n`,
-      /keys\[0\]\.secret_file: give hash or secret_file, not both/,
-    ],
-    ['no id', KEY.replace(/id.*\n/, ''), /keys\[0\]\.id: missing/],
-    ['no subscriptions', KEY.replace('[7001]', '[]'), /keys\[0\]\.subscriptions: expected at least one/],
-    ['subscriptions left out', KEY.replace(/subscriptions.*\n/, ''), /keys\[0\]\.subscriptions: missing/],
-    ['an end that is none', `${KEY}expires = 2099-01-01\n`, /keys\[0\]\.expires: expected a time/],
-    [
-      'a section in its place',
-      '[accounts]\nid = "a"\n',
-      /accounts: expected entries \[\[accounts\]\], found a section$/,
-    ],
-    ['too many', ACCOUNT.repeat(1001), /accounts: expected at most 1000 entries, found 1001$/],
-    [
-      '[keys] beside [[keys]]',
-      `[keys]\nprefix = "a"\n${KEY}`,
-      /TOML does not allow \[keys\] and \[\[keys\]\]/,
-    ],
+  const cases: readonly (readonly [toml: string, problem: RegExp])[] = [
+    ['[[accounts]]\nid = "a"\n', /accounts\[0\]\.name: missing; expected 1 to 200 characters$/],
+    ['[[accounts]]\nid = "a b"\n', /accounts\[0\]\.id: expected an account id.*found "a b"/],
+    [`${ACCOUNT}${ACCOUNT}`, /accounts\[1\]\.id: acme is already used by accounts\[0\]$/],
+    [`${SUBSCRIPTION}content_types = ["video"]\n`, /content_types: expected text, image.*found a list/],
+    [`${SUBSCRIPTION}time-zone = "UTC"\n`, /\[0\]\.time-zone: unknown; did you mean time_zone\?$/],
+    [KEY.replace(HASH, 'abc'), /keys\[0\]\.hash: expected 64 hexadecimal digits/],
+    [KEY.replace(/hash.*\n/, ''), /keys\[0\]\.hash: missing/],
+    [`${KEY}secret_file = "x"\n`, /keys\[0\]\.secret_file: give hash or secret_file, not both/],
+    [KEY.replace(/id.*\n/, ''), /keys\[0\]\.id: missing/],
+    [KEY.replace('[7001]', '[]'), /keys\[0\]\.subscriptions: expected at least one/],
+    [KEY.replace(/subscriptions.*\n/, ''), /keys\[0\]\.subscriptions: missing/],
+    [`${KEY}expires = 2099-01-01\n`, /keys\[0\]\.expires: expected a time/],
+    ['[accounts]\nid = "a"\n', /accounts: expected entries \[\[accounts\]\], found a section$/],
+    [ACCOUNT.repeat(1001), /accounts: expected at most 1000 entries, found 1001$/],
+    [`[keys]\nprefix = "a"\n${KEY}`, /TOML does not allow \[keys\] and \[\[keys\]\]/],
   ];
-  for (const [name, toml, problem] of cases) test(name, () => assert.match(refusal(toml), problem));
+
+  test('with what was expected', () => {
+    for (const [toml, problem] of cases) assert.match(refusal(toml), problem);
+  });
 
   test('a secret in the wrong place is not repeated', () => {
     for (const member of ['id', 'hash']) {
@@ -76,10 +55,8 @@ describe('errors in an entry are reported by its path', () => {
     const entry = `[[keys]]\nsecret_file = "one.key"\n${TERMS}`;
     writeFileSync(path, key, { mode: 0o600 });
     read(`${entry}id = "${id}"\n`);
-    assert.match(
-      refusalOf(`${entry}id = "abcdefghij23"\n`),
-      new RegExp(`contains key ${id}, but the entry names abcdefghij23`),
-    );
+    const other = new RegExp(`contains key ${id}, but the entry names abcdefghij23`);
+    assert.match(refusalOf(`${entry}id = "abcdefghij23"\n`), other);
     assert.match(refusalOf(`${entry}${entry}`), /keys\[1\]\.id: .* is already used by keys\[0\]/);
     writeFileSync(path, `${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`);
     const message = refusalOf(entry);

@@ -36,10 +36,9 @@ describe('the console in a browser', { skip }, () => {
           await page.emulateMedia({ colorScheme });
           await assertAccessible(page, `${view} at ${width}, ${colorScheme}`);
         }
-        const overflow = await page.evaluate(
-          'document.documentElement.scrollWidth - document.documentElement.clientWidth',
-        );
-        assert.ok(Number(overflow) <= 0, `${view} at ${width} is ${overflow} pixels too wide`);
+        const tooWide = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+        const overflow = Number(await page.evaluate(tooWide));
+        assert.ok(overflow <= 0, `${view} at ${width} is ${overflow} pixels too wide`);
       }
       assert.deepEqual(watched.errors, []);
       assert.equal(watched.origins.size, 1);
@@ -75,13 +74,8 @@ describe('the console in a browser', { skip }, () => {
     const startOf = (text: string) => Date.parse(`${text.replace(/^\w+, (\S+) (\S+) to .*$/, '$1T$2')}:00Z`);
     await cell.focus();
     const first = startOf(await label());
-    for (const [key, minutes] of [
-      ['ArrowLeft', -10],
-      ['ArrowDown', -1440],
-      ['ArrowRight', 10],
-      ['ArrowUp', 1440],
-      ['PageDown', -7 * 1440],
-    ] as const) {
+    const moves = { ArrowLeft: -10, ArrowDown: -1440, ArrowRight: 10, ArrowUp: 1440, PageDown: -7 * 1440 };
+    for (const [key, minutes] of Object.entries(moves)) {
       const from = startOf(await label());
       await page.keyboard.press(key);
       assert.equal(startOf(await label()) - from, minutes * 60_000, key);
@@ -253,9 +247,8 @@ describe('the console in a browser', { skip }, () => {
     });
 
   test('while the database cannot be read, nothing that depends on it counts as done', async () => {
-    await page.route(/\/console\/(windows|detections\/live)/, (route) =>
-      route.fulfill({ status: 503, json: {} }),
-    );
+    const unreadable = { status: 503, json: {} };
+    await page.route(/\/console\/(windows|detections\/live)/, (route) => route.fulfill(unreadable));
     await answers<Overview>('overview', (overview) => {
       const nothing = { ...NOTHING_READ, enabled: true };
       const database = { ...overview.database, unreadable: 'it is damaged' };
@@ -264,15 +257,12 @@ describe('the console in a browser', { skip }, () => {
       return { ...overview, exports, database, scrub, keys: { ...overview.keys, behind: 0 } };
     });
     await page.reload();
-    await page
-      .locator('.state', { hasText: 'too little room', has: page.locator('[fill="var(--warning)"]') })
-      .waitFor();
+    const warning = page.locator('[fill="var(--warning)"]');
+    await page.locator('.state', { hasText: 'too little room', has: warning }).waitFor();
     for (const question of ['Is anything missing?', 'Who is behind?', 'Show me a detection'])
       await answer(question).filter({ hasText: 'Not known' }).waitFor();
-    assert.doesNotMatch(
-      (await page.locator('main').textContent()) ?? '',
-      /Nothing (is )?missing|Nobody is behind|No window has been|No file waits|No key has/,
-    );
+    const done = /Nothing (is )?missing|Nobody is behind|No window has been|No file waits|No key has/;
+    assert.doesNotMatch((await page.locator('main').textContent()) ?? '', done);
     await assertAccessible(page, 'unreadable');
   });
 
@@ -379,11 +369,10 @@ describe('the console in a browser', { skip }, () => {
     const asked = ['changes', 'overview'].map((path) => page.waitForRequest(`**/console/${path}`));
     await page.goto(link);
     await page.locator('h1', { hasText: 'Overview' }).waitFor();
-    const secrets = await Promise.all(
-      (await Promise.all(asked)).map((read) => read.headerValue('authorization')),
-    );
-    assert.match(secrets[0] ?? '', /^Bearer [\w-]{32}$/);
-    assert.equal(secrets[1], secrets[0]);
+    const [changes, overview] = await Promise.all(asked);
+    const secret = (await changes?.headerValue('authorization')) ?? '';
+    assert.match(secret, /^Bearer [\w-]{32}$/);
+    assert.equal(await overview?.headerValue('authorization'), secret);
     assert.doesNotMatch(page.url(), /login/);
     await page.evaluate('localStorage.clear()');
     await page.goto(link);

@@ -1,6 +1,6 @@
 /** The operator's command for alerts: its input, one run at a time, bounded. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import { pino } from 'pino';
 import { type AlertCommand, createAlertCommand } from '../../src/health/alert-command.ts';
 import { sampleText } from '../../src/samples/samples.ts';
 import { startAppliance } from '../support/appliance.ts';
+import { without } from '../support/installed.ts';
 import { example } from '../support/manual.ts';
 import { startSmtpSink } from '../support/smtp-sink.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -17,10 +18,8 @@ import { until } from '../support/until.ts';
 const folder = testFolder();
 const received = join(folder, 'told');
 let lines: Record<string, unknown>[];
-const log = pino(
-  { base: null, level: 'debug' },
-  { write: (line: string) => void lines.push(JSON.parse(line)) },
-);
+const written = { write: (line: string) => void lines.push(JSON.parse(line)) };
+const log = pino({ base: null, level: 'debug' }, written);
 const ALERT = {
   name: 'failed windows' as const,
   page_worthy: false,
@@ -43,11 +42,8 @@ const COPY = `fs.appendFileSync(process.argv[1], fs.readFileSync(0))`;
 /** The notifications received so far. */
 function notifications(): unknown[] {
   const text = existsSync(received) ? readFileSync(received, 'utf8') : '';
-  return text
-    .slice(0, text.lastIndexOf('\n') + 1)
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line));
+  const lines = text.split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line));
 }
 const logged = (msg: string) => lines.filter((line) => line.msg === msg);
 
@@ -116,10 +112,8 @@ test('[alerts] command is run; a hostile file name reaches it as text on one lin
     WIREWATCH_ALERTS_COMMAND: [process.execPath, script, received].join(','),
   });
   appliance.put(name, 'x');
-  const refused = () =>
-    notifications().find((line) =>
-      JSON.stringify(line).startsWith('{"event":"opened","name":"refused files"'),
-    );
+  const isRefusal = (line: unknown) => /^{"event":"opened","name":"refused files"/.test(JSON.stringify(line));
+  const refused = () => notifications().find(isRefusal);
   await until('the notification', () => refused() !== undefined);
   const { detail } = Object(refused());
   assert.match(
@@ -134,11 +128,7 @@ test('[alerts] command is run; a hostile file name reaches it as text on one lin
   assert.equal(existsSync(pwned), false);
 });
 
-const missing = ['jq', 'curl'].find((tool) => spawnSync(tool, ['--version']).status !== 0);
-
-test('the sample mails each alert, and marks urgent ones', {
-  skip: missing !== undefined && `${missing} is not installed`,
-}, async () => {
+test('the sample mails each alert, and marks urgent ones', { skip: without('jq', 'curl') }, async () => {
   const shown = JSON.parse(example('alerts', 'alert'));
   assert.deepEqual(Object.keys(shown), ['event', ...Object.keys(ALERT)]);
   const script = join(folder, 'script');

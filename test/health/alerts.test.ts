@@ -37,23 +37,15 @@ describe('windows', () => {
       set(status, START + WINDOW_MS, NOW - 2 * HOUR_MS);
       set(status, START, NOW - HOUR_MS, 'imagewire');
       const found = alerts().sort((a, b) => (a.detail < b.detail ? 1 : -1));
-      assert.deepEqual(
-        found.map(({ name, page_worthy, since, detail }) => ({ name, page_worthy, since, detail })),
-        [
-          {
-            name: `${status} windows`,
-            page_worthy: false,
-            since: formatMs(NOW - 2 * HOUR_MS),
-            detail: `newswire: 2 windows from ${formatMs(START)} to ${formatMs(START + WINDOW_MS)} ${status === 'failed' ? 'have' : 'are'} ${status}`,
-          },
-          {
-            name: `${status} windows`,
-            page_worthy: false,
-            since: formatMs(NOW - HOUR_MS),
-            detail: `imagewire: the window ${formatMs(START)} ${status === 'failed' ? 'has' : 'is'} ${status}`,
-          },
-        ],
-      );
+      const [are, is] = status === 'failed' ? ['have', 'has'] : ['are', 'is'];
+      const [first, second] = [formatMs(START), formatMs(START + WINDOW_MS)];
+      const ago = (hours: number) => formatMs(NOW - hours * HOUR_MS);
+      assert.ok(found.every(({ name, page_worthy }) => name === `${status} windows` && !page_worthy));
+      const shown = found.map(({ since, detail }) => `${since} ${detail}`);
+      assert.deepEqual(shown, [
+        `${ago(2)} newswire: 2 windows from ${first} to ${second} ${are} ${status}`,
+        `${ago(1)} imagewire: the window ${first} ${is} ${status}`,
+      ]);
       const command = {
         failed: 'wirewatch window reset newswire --all',
         missing: 'wirewatch window list newswire --status missing',
@@ -87,10 +79,8 @@ describe('windows', () => {
       detail: `newswire: the window ${formatMs(START)} is more than an hour overdue, but a later window was read`,
       what_to_do: ALERT_ADVICE['late windows'],
     });
-    assert.match(
-      alerts(lateFrom + WINDOW_MS)[0]?.detail ?? '',
-      /^newswire: 2 windows from .* are more than an hour overdue/,
-    );
+    const both = alerts(lateFrom + WINDOW_MS)[0]?.detail ?? '';
+    assert.match(both, /^newswire: 2 windows from .* are more than an hour overdue/);
     assert.deepEqual(alerts(lateFrom, new Set(['imagewire'])), []);
     set('missing');
     set('failed', START + WINDOW_MS);
@@ -142,12 +132,8 @@ describe('files', () => {
   });
 
   test('refused files open one, for a day', () => {
-    const first = file({
-      outcome: 'refused',
-      export: null,
-      window_start: null,
-      report: { reason: 'no name' },
-    });
+    const nothing = { export: null, window_start: null, report: { reason: 'no name' } };
+    const first = file({ outcome: 'refused', ...nothing });
     const found = alerts().map(({ name, detail }) => [name, detail]);
     assert.deepEqual(found, [['refused files', `${first} was refused: no name`]]);
     const second = file({ outcome: 'refused', report: { reason: 'too far ahead' } });
@@ -158,17 +144,14 @@ describe('files', () => {
   test('skipped rows open one, for a day: bad ones and those of unknown subscriptions', () => {
     file({ report: { bad_rows: 0, unknown_rows: {} } });
     assert.deepEqual(alerts(), []);
-    for (const report of [
-      { bad_rows: 2, unknown_rows: {} },
-      { bad_rows: 0, unknown_rows: { '7009:text': 3 } },
-    ]) {
+    for (const [said, report] of Object.entries({
+      '2 bad rows': { bad_rows: 2, unknown_rows: {} },
+      '3 rows of subscription 7009 (text)': { bad_rows: 0, unknown_rows: { '7009:text': 3 } },
+    })) {
       const name = file({ report });
       const [skipped, ...others] = alerts();
       assert.deepEqual([skipped?.name, others.length], ['rows skipped', 0]);
-      assert.equal(
-        skipped?.detail,
-        `newswire: rows were skipped in ${name}: ${report.bad_rows > 0 ? '2 bad rows' : '3 rows of subscription 7009 (text)'}`,
-      );
+      assert.equal(skipped?.detail, `newswire: rows were skipped in ${name}: ${said}`);
       assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
       store.writer.exec('DELETE FROM ingest_file');
     }
@@ -186,11 +169,10 @@ test('the manual lists every alert, its urgency, and what to do', () => {
         assert.ok(opens && closes, name);
         return [name.replaceAll('*', ''), todo];
       });
-  const expected = (isUrgent: boolean) =>
-    ALERT_NAMES.filter((name) => isPageWorthy({ name }) === isUrgent).map((name) => [
-      name,
-      ALERT_ADVICE[name],
-    ]);
+  const expected = (isUrgent: boolean) => {
+    const names = ALERT_NAMES.filter((name) => isPageWorthy({ name }) === isUrgent);
+    return names.map((name) => [name, ALERT_ADVICE[name]]);
+  };
   assert.deepEqual(listed(now), expected(true));
   assert.match(ALERT_ADVICE['another machine took over'], /names this machine.*copied back: restore again/);
   assert.deepEqual(listed(later), expected(false));

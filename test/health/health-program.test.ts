@@ -57,8 +57,7 @@ describe('a new installation', () => {
 
   test('is degraded while no window has finished, but has no alert', async () => {
     const found = await health();
-    assert.equal(found.http, 503);
-    assert.equal(found.status, 'degraded');
+    assert.deepEqual([found.http, found.status], [503, 'degraded']);
     assert.deepEqual(found.exports, { newswire: { newest_done: null }, imagewire: { newest_done: null } });
     assert.equal(found.alerts.page_worthy, 0);
     assert.ok(isClear(alerts()));
@@ -131,11 +130,11 @@ describe('a new installation', () => {
     const { status, stdout } = appliance.cli(['alert', 'list'], { anyStatus: true });
     assert.equal(status, 1);
     const prose = stdout.replace(/\s+/g, ' ');
-    assert.match(
-      prose,
-      /^NOW appliance not running: Wirewatch is not running on .*, so only alerts that follow from its databases are listed -> Start/,
-    );
-    assert.ok(prose.includes(`Start it with: wirewatch serve --data ${appliance.data}`), stdout);
+    const said =
+      /^NOW appliance not running: Wirewatch is not running on .*, so only alerts that follow from its/;
+    assert.match(prose, said);
+    const what = `databases are listed -> Start it with: wirewatch serve --data ${appliance.data}`;
+    assert.ok(prose.includes(what), stdout);
     assert.match(stdout, /\nlater {2}failed windows, since 20/);
     const json = appliance.cli(['alert', 'list', '--json'], { anyStatus: true });
     const [first] = JSON.parse(json.stdout);

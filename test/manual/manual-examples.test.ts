@@ -5,11 +5,10 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { formatWindowStart, WINDOW_MS } from '../../src/time.ts';
-import { runToEnd } from '../support/command.ts';
+import { succeed } from '../support/command.ts';
+import { without } from '../support/installed.ts';
 import { example } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
-
-const has = (tool: string) => spawnSync(tool, ['--version']).status === 0;
 
 /** The last finished window, and the next one, which may end before the example reads the clock. */
 const [last, next] = [1, 0].map((before) =>
@@ -20,7 +19,7 @@ for (const [name, command, drafts] of [
   ['csv-writer', 'sh', ['newswire.20261120T1020Z.csv.part']],
   ['python-writer', 'python3', [`.imagewire.${last}.ndjson.gz`, `.imagewire.${next}.ndjson.gz`]],
 ] as const) {
-  const needed = command === 'sh' ? 'gzip' : command;
+  const skip = without(command === 'sh' ? 'gzip' : command);
   const write = (folder: string) => {
     const code = example('export-format', name);
     const drop = join(folder, 'wirewatch-data', 'drop');
@@ -29,22 +28,22 @@ for (const [name, command, drafts] of [
     return { drop, run };
   };
 
-  test(`${name} writes a valid file`, { skip: !has(needed) && `${needed} is not installed` }, () =>
+  test(`${name} writes a valid file`, { skip }, () =>
     inFolder(async (folder) => {
       const { drop, run } = write(folder);
       const { status, stderr } = run();
       assert.equal(status, 0, stderr);
       const [file = '', ...more] = readdirSync(drop);
       assert.deepEqual(more, []);
-      const { stdout } = runToEnd(['ingest', 'validate', join(drop, file), '--json']);
+      const { stdout } = succeed(['ingest', 'validate', join(drop, file), '--json']);
       const { valid, rows, errors, ignored_columns } = JSON.parse(stdout);
       assert.deepEqual([valid, rows, errors, ignored_columns], [true, 1, [], []]);
     }),
   );
 
   const cannotFill = !existsSync('/dev/full') && 'there is no /dev/full';
-  const skip = cannotFill || (!has(needed) && `${needed} is not installed`);
-  test(`${name} leaves no partial file under the final name on a full disk`, { skip }, () =>
+  const full = { skip: cannotFill || skip };
+  test(`${name} leaves no partial file under the final name on a full disk`, full, () =>
     inFolder(async (folder) => {
       const { drop, run } = write(folder);
       for (const draft of drafts) symlinkSync('/dev/full', join(drop, draft));

@@ -3,20 +3,20 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
 import { createAccessTokens } from '../../src/auth/token.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import { AS_OTHER, canBeRunByAnother, OTHER_ID } from '../support/another-user.ts';
+import { AS_OTHER, OTHER_ID, withoutAnotherUser } from '../support/another-user.ts';
 import { createInstallation, dropRows, type Installation, ingestRows } from '../support/appliance.ts';
 import { connectTls, sendRequest, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { onPath, programCommand } from '../support/command.ts';
 import { idOf, newRow } from '../support/export-files.ts';
+import { without } from '../support/installed.ts';
 import { CHANGES, readerOf } from '../support/lab.ts';
 import { example, topic } from '../support/manual.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { inFolder, serve } from '../support/program.ts';
 
 const TIMEOUT_MS = 120_000;
-const has = (tool: string) => spawnSync(tool, ['--version']).status === 0;
 
 /** All code blocks of a language, including those within lists. */
 function blocksOf(text: string, language: string): string[] {
@@ -50,14 +50,11 @@ test('the commands of the topic backup', () =>
   withInstallation(async (installation, folder) => {
     await ingestRows(installation);
     const commands = blocksOf(topic('backup'), 'sh');
-    const run = (code: string) =>
-      sh(
-        folder,
-        code
-          .replaceAll('/mnt/backups/wirewatch', join(folder, 'backups'))
-          .replaceAll('2026-11-21T10:00:00Z', new Date().toISOString()),
-        { WIREWATCH_DATA: installation.data },
-      );
+    const run = (code: string) => {
+      const own = code.replaceAll('/mnt/backups/wirewatch', join(folder, 'backups'));
+      const now = own.replaceAll('2026-11-21T10:00:00Z', new Date().toISOString());
+      return sh(folder, now, { WIREWATCH_DATA: installation.data });
+    };
     const [backup = '', rehearse = '', restore = '', until = '', ...more] = commands;
     assert.deepEqual(more, []);
     run(backup);
@@ -95,11 +92,10 @@ test('the commands of the topic disaster-recovery: a client goes on with its cur
         .replace('/mnt/var/lib/wirewatch/', `${installation.data}/`)
         .replace(' /var/lib/wirewatch/', ` ${data}/`);
       sh(folder, own, { WIREWATCH_DATA: data });
-      const run = runProgram(['serve', '--data', data, '--port', '0']);
-      const url = await run.url();
+      const run = await serve(data);
       const row = newRow();
       await dropRows(run, join(data, 'drop'), [row]);
-      const { data: changes } = await changesOf(url, `cursor=${next_cursor}`);
+      const { data: changes } = await changesOf(run.url, `cursor=${next_cursor}`);
       const versions = changes.map(({ version }: { version: number }) => version);
       assert.ok(changes.some(({ id }: { id: string }) => id === idOf(row)));
       assert.equal(Math.max(...versions) >= 1000, index === 0, 'versions rise where it may be needed');
@@ -112,9 +108,8 @@ test('a leaked secret and access.db can sign tokens until the secret is replaced
     await ingestRows(installation);
     const get = (url: string, path: string, key = installation.key) => readerOf(url, key).get(path);
     using access = openDatabase(join(installation.data, 'access.db'), 'inspect');
-    const row = access
-      .prepare<[], { id: string; prefix: string; hash: Buffer }>('SELECT id, prefix, hash FROM api_key')
-      .get();
+    type Key = Parameters<ReturnType<typeof createAccessTokens>['issue']>[0];
+    const row = access.prepare<[], Key>('SELECT id, prefix, hash FROM api_key').get();
     assert.ok(row !== undefined);
     const secret = readFileSync(join(installation.data, 'secret'));
     const forged = createAccessTokens(secret).issue(row, ['detections:read'], Date.now());
@@ -137,12 +132,12 @@ test('a leaked secret and access.db can sign tokens until the secret is replaced
 test('the certificate for localhost is served', { skip: WITHOUT_OPENSSL }, () =>
   withInstallation(async (installation, folder) => {
     sh(folder, example('security', 'self-signed'));
+    const files = { certificate: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
     const serving = await installation.serve({
-      WIREWATCH_SERVER_TLS_CERTIFICATE: join(folder, 'cert.pem'),
-      WIREWATCH_SERVER_TLS_KEY: join(folder, 'key.pem'),
+      WIREWATCH_SERVER_TLS_CERTIFICATE: files.certificate,
+      WIREWATCH_SERVER_TLS_KEY: files.key,
     });
     assert.match(serving.url, /^https:/);
-    const files = { certificate: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
     const socket = await connectTls(Number(new URL(serving.url).port), files);
     assert.match(await sendRequest(socket, '/v1/health'), /^HTTP\/1\.1 \d{3} /);
     socket.destroy();
@@ -150,68 +145,51 @@ test('the certificate for localhost is served', { skip: WITHOUT_OPENSSL }, () =>
   }),
 );
 
-test(
-  'requests of an address, and those refused for a key',
-  { skip: !has('jq') && 'jq is not installed' },
-  () =>
-    withInstallation(async (installation, folder) => {
-      const serving = await installation.serve();
-      const wrong = 'Bearer ww_live_abcdefghij23_'.concat('a'.repeat(52));
-      await (await fetch(`${serving.url}/v1/me`, { headers: { authorization: wrong } })).arrayBuffer();
-      await serving.logged('the request', ({ msg }) => msg === 'request');
-      await serving.stop();
-      writeFileSync(join(folder, 'log'), serving.log.map((line) => `${JSON.stringify(line)}\n`).join(''));
-      const calls = blocksOf(topic('security'), 'sh').filter((code) => code.includes('jq'));
-      const stdout = sh(
-        folder,
-        calls
-          .join('')
-          .replaceAll('journalctl -u wirewatch -o cat', 'cat log')
-          .replace('192.0.2.7', '127.0.0.1'),
-      );
-      const lines = stdout
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line));
-      const found = lines.map(({ msg, status }) => `${msg} ${status}`);
-      assert.deepEqual(found, ['request 401', 'request 401']);
-    }),
+test('requests of an address, and those refused for a key', { skip: without('jq') }, () =>
+  withInstallation(async (installation, folder) => {
+    const serving = await installation.serve();
+    const wrong = 'Bearer ww_live_abcdefghij23_'.concat('a'.repeat(52));
+    await (await fetch(`${serving.url}/v1/me`, { headers: { authorization: wrong } })).arrayBuffer();
+    await serving.logged('the request', ({ msg }) => msg === 'request');
+    await serving.stop();
+    writeFileSync(join(folder, 'log'), serving.log.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    const calls = blocksOf(topic('security'), 'sh').filter((code) => code.includes('jq'));
+    const own = calls.join('').replaceAll('journalctl -u wirewatch -o cat', 'cat log');
+    const lines = sh(folder, own.replace('192.0.2.7', '127.0.0.1')).trim().split('\n');
+    const found = lines.map((line) => JSON.parse(line)).map(({ msg, status }) => `${msg} ${status}`);
+    assert.deepEqual(found, ['request 401', 'request 401']);
+  }),
 );
 
-test(
-  'root makes the copy before an update',
-  { skip: !canBeRunByAnother() && 'it cannot be run as another user here' },
-  () =>
-    inFolder(async (folder) => {
-      sh(folder, 'wirewatch account add acme --name Acme; touch own.toml; chmod 755 .');
-      sh(folder, `head -c 32 /dev/urandom > wirewatch-data/secret; chown -R ${OTHER_ID} wirewatch-data`);
-      const [update = ''] = blocksOf(topic('installation'), 'sh').filter((code) => code.includes('backup'));
-      const own = update
-        .replace('/var/lib/wirewatch', join(folder, 'wirewatch-data'))
-        .replace('/etc/wirewatch/wirewatch.toml', join(folder, 'own.toml'))
-        .replaceAll('/mnt/backups', join(folder, 'backups'))
-        .replace('-o wirewatch -g wirewatch', `-o ${OTHER_ID} -g ${OTHER_ID}`)
-        .replace('runuser -u wirewatch --', ['setpriv', ...AS_OTHER].join(' '));
-      sh(folder, own);
-      assert.ok(existsSync(join(folder, 'backups', 'before-update', 'installation.json')));
-    }),
+test('root makes the copy before an update', { skip: withoutAnotherUser() }, () =>
+  inFolder(async (folder) => {
+    sh(folder, 'wirewatch account add acme --name Acme; touch own.toml; chmod 755 .');
+    sh(folder, `head -c 32 /dev/urandom > wirewatch-data/secret; chown -R ${OTHER_ID} wirewatch-data`);
+    const [update = ''] = blocksOf(topic('installation'), 'sh').filter((code) => code.includes('backup'));
+    const own = update
+      .replace('/var/lib/wirewatch', join(folder, 'wirewatch-data'))
+      .replace('/etc/wirewatch/wirewatch.toml', join(folder, 'own.toml'))
+      .replaceAll('/mnt/backups', join(folder, 'backups'))
+      .replace('-o wirewatch -g wirewatch', `-o ${OTHER_ID} -g ${OTHER_ID}`)
+      .replace('runuser -u wirewatch --', ['setpriv', ...AS_OTHER].join(' '));
+    sh(folder, own);
+    assert.ok(existsSync(join(folder, 'backups', 'before-update', 'installation.json')));
+  }),
 );
 
-describe('the entries of the topic preseeding', () => {
-  test('create a working installation', () =>
-    inFolder(async (folder) => {
-      const [generate = ''] = blocksOf(topic('preseeding'), 'sh');
-      const { key, id, hash } = JSON.parse(sh(folder, `${generate.trim()} --json`));
-      const entries = example('preseeding', 'preseed')
-        .replace('"abcdefghij23"', `"${id}"`)
-        .replace(/hash = "[0-9a-f]+"/, `hash = "${hash}"`);
-      const config = join(folder, 'wirewatch.toml');
-      writeFileSync(config, entries);
-      const settings = { WIREWATCH_CONFIG: config, WIREWATCH_SERVER_PORT: '0' };
-      const [, check = ''] = blocksOf(topic('preseeding'), 'sh');
-      sh(folder, check.split('\n')[0] ?? '', settings);
-      const run = runProgram(['serve', '--data', join(folder, 'wirewatch-data')], settings);
-      await readerOf(await run.url(), key).read('/v1/me');
-      assert.equal(await run.stop(), 0);
-    }));
-});
+test('the entries of the topic preseeding create a working installation', () =>
+  inFolder(async (folder) => {
+    const [generate = ''] = blocksOf(topic('preseeding'), 'sh');
+    const { key, id, hash } = JSON.parse(sh(folder, `${generate.trim()} --json`));
+    const entries = example('preseeding', 'preseed')
+      .replace('"abcdefghij23"', `"${id}"`)
+      .replace(/hash = "[0-9a-f]+"/, `hash = "${hash}"`);
+    const config = join(folder, 'wirewatch.toml');
+    writeFileSync(config, entries);
+    const settings = { WIREWATCH_CONFIG: config, WIREWATCH_SERVER_PORT: '0' };
+    const [, check = ''] = blocksOf(topic('preseeding'), 'sh');
+    sh(folder, check.split('\n')[0] ?? '', settings);
+    const run = await serve(join(folder, 'wirewatch-data'), [], settings);
+    await readerOf(run.url, key).read('/v1/me');
+    assert.equal(await run.stop(), 0);
+  }));

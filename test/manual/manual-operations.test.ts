@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { manualHtml } from '../../src/manual/html.ts';
 import { formatWindowStart } from '../../src/time.ts';
 import { createKey, sharedAppliance } from '../support/appliance.ts';
-import { onPath, programCommand, runToEnd } from '../support/command.ts';
+import { assertFailed, onPath, programCommand, succeed } from '../support/command.ts';
 import {
   assertSameContent,
   type Content,
@@ -15,6 +15,7 @@ import {
   withoutLog,
 } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { without } from '../support/installed.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { until } from '../support/until.ts';
 
@@ -23,7 +24,7 @@ const SETTINGS = {
   WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '5',
   WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '2',
 };
-const NEEDED = spawnSync('jq', ['--version']).status === 0;
+const NEEDED = { skip: without('jq') };
 
 const appliance = await sharedAppliance(SETTINGS);
 const bin = `${appliance.data}-bin`;
@@ -35,9 +36,8 @@ writeFileSync(join(bin, 'systemctl'), '#!/bin/sh\n');
 for (const name of ['journalctl', 'systemctl']) chmodSync(join(bin, name), 0o755);
 
 /** Runs an example of the topic exactly as printed, except for the installation's paths. */
-function run(name: string, changes: Readonly<Record<string, string>> = {}): string {
-  return runExample('troubleshooting', name, changes);
-}
+const run = (name: string, changes: Readonly<Record<string, string>> = {}) =>
+  runExample('troubleshooting', name, changes);
 
 function runExample(of: string, name: string, changes: Readonly<Record<string, string>>): string {
   const places = {
@@ -63,12 +63,9 @@ function runExample(of: string, name: string, changes: Readonly<Record<string, s
 
 const cli = (...args: string[]) => appliance.cli(args, { anyStatus: true });
 const json = (text: string): Record<string, unknown>[] =>
-  text
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line));
+  Array.from(text.matchAll(/^\{.*$/gm), ([line]) => JSON.parse(line));
 
-test('every example runs', { skip: !NEEDED && 'jq is not installed' }, () => {
+test('every example runs', NEEDED, () => {
   const names = [...topic('troubleshooting').matchAll(/<!-- example: ([a-z-]+) -->/g)];
   assert.ok(names.length > 15);
   for (const [, name = ''] of names) run(name);
@@ -77,17 +74,15 @@ test('every example runs', { skip: !NEEDED && 'jq is not installed' }, () => {
 test('it links to each of its symptoms', () => {
   const text = topic('troubleshooting');
   const ids = Array.from(manualHtml(text, '').matchAll(/<h2 id="([^"]+)"/g), ([, id = '']) => id);
-  assert.deepEqual(
-    ids.filter((id) => !text.includes(`](#${id})`)),
-    ['if-none-of-this-helps'],
-  );
+  const others = ids.filter((id) => !text.includes(`](#${id})`));
+  assert.deepEqual(others, ['if-none-of-this-helps']);
 });
 
 describe('no detections arrive', () => {
   test('a pause is in the line ingest, and resume ends it', async () => {
     cli('ingest', 'pause');
     assert.match(run('no-detections'), /^ingest +paused since/m);
-    assert.equal(cli('ingest', 'resume').status, 0);
+    appliance.cli(['ingest', 'resume']);
     assert.match(run('no-detections'), /^ingest +not paused/m);
   });
 
@@ -102,21 +97,19 @@ describe('no detections arrive', () => {
   });
 });
 
-describe('a file', () => {
-  test('that failed is explained, held when fixed, and read by a reset', async () => {
-    const windowMs = nextWindowMs();
-    const name = fileName('newswire', windowMs);
-    await appliance.dropped(name, ndjson([newRow({ strength_score: 140 })]));
-    const shown = run('file-failed', { 'newswire.20261121T1010Z.ndjson': name });
-    assert.match(shown, /strength_score: expected .*, found 140 \(line 1\)/);
-    assert.match(shown, /held/);
-    assert.equal((await appliance.dropped(name, ndjson([newRow()]))).msg, 'file held');
-    const reset = cli('window', 'reset', 'newswire', formatWindowStart(windowMs), '--json');
-    assert.equal(JSON.parse(reset.stdout).status, 'done', reset.stderr);
-  });
+test('a file that failed is explained, held when fixed, and read by a reset', async () => {
+  const windowMs = nextWindowMs();
+  const name = fileName('newswire', windowMs);
+  await appliance.dropped(name, ndjson([newRow({ strength_score: 140 })]));
+  const shown = run('file-failed', { 'newswire.20261121T1010Z.ndjson': name });
+  assert.match(shown, /strength_score: expected .*, found 140 \(line 1\)/);
+  assert.match(shown, /held/);
+  assert.equal((await appliance.dropped(name, ndjson([newRow()]))).msg, 'file held');
+  const reset = cli('window', 'reset', 'newswire', formatWindowStart(windowMs), '--json');
+  assert.equal(JSON.parse(reset.stdout).status, 'done', reset.stderr);
 });
 
-describe('a client', { skip: !NEEDED && 'jq is not installed' }, () => {
+describe('a client', NEEDED, () => {
   /** Waits for the log line of a request. */
   const logged = ({ headers }: Response) =>
     appliance.serving().logged('the request', ({ request_id }) => request_id === headers.get('x-request-id'));
@@ -178,9 +171,7 @@ describe('a client', { skip: !NEEDED && 'jq is not installed' }, () => {
   async function untilRefused(ask: () => Promise<Response>): Promise<void> {
     for (let count = 0; count < 100; count += 1) {
       const answer = await ask();
-      if (answer.status !== 429) continue;
-      await logged(answer);
-      return;
+      if (answer.status === 429) return void (await logged(answer));
     }
     assert.fail('no request was refused');
   }
@@ -194,14 +185,12 @@ test('health is 503: healthcheck shows why', async () => {
 test('it does not start with a damaged log: new logs lose nothing, nor does a backup that has what is damaged', async () => {
   await appliance.serving().stop();
   damageLog();
-  const damaged = cli('serve', '--port', '0');
-  assert.equal(damaged.status, 78);
-  assert.match(damaged.stderr, /wirewatch compact.*restore BACKUP --replace/s);
+  assertFailed(cli('serve', '--port', '0'), 78, /wirewatch compact.*restore BACKUP --replace/s);
   damageLog();
   assert.match(run('damaged'), /is intact/);
   const backup = `${appliance.data}-backup`;
   const content = withoutLog(contentOfDetections(appliance.data));
-  assert.equal(cli('backup', backup).status, 0);
+  appliance.cli(['backup', backup]);
   damageLog();
   assert.match(run('damaged'), /log damaged: 1/);
   const restored = runExample('operations', 'restore-over', { '/mnt/backups/wirewatch': backup });
@@ -219,10 +208,8 @@ test('it does not start with a damaged log: new logs lose nothing, nor does a ba
 function damageLog(): void {
   const segment = join(appliance.data, 'log', readdirSync(join(appliance.data, 'log'))[0] ?? '');
   const bytes = readFileSync(segment);
-  writeFileSync(
-    segment,
-    bytes.map((byte, at) => (at === 300 ? byte ^ 1 : byte)),
-  );
+  bytes.writeUInt8(bytes.readUInt8(300) ^ 1, 300);
+  writeFileSync(segment, bytes);
 }
 
 function idsOf({ detection = [] }: Content): unknown[] {
@@ -243,8 +230,7 @@ test('setup writes the listed files; another supervisor finds its configuration'
   const data = `${appliance.data}-supervised`;
   const [setup = '', serve = ''] = example('service', 'no-service').trim().split('\n');
   const words = (line: string) => line.replaceAll('/var/lib/wirewatch', data).split(' ').slice(1);
-  const { status, stderr } = runToEnd(words(setup));
-  assert.equal(status, 0, stderr);
+  succeed(words(setup));
   assert.ok(existsSync(join(data, 'wirewatch.toml')));
   assert.deepEqual(words(serve), ['serve', '--data', data]);
 });

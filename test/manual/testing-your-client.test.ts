@@ -1,18 +1,19 @@
 /** The programs of the manual's page "Testing your client", exactly as printed, against a lab. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
 import { sampleText } from '../../src/samples/samples.ts';
 import { RULES } from '../../src/tools/lab/exam-grades.ts';
+import { without } from '../support/installed.ts';
 import { follow, sharedLab } from '../support/lab.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
 
 const TOPIC = 'testing-your-client';
-const isThere = (tool: string, ...args: string[]) => spawnSync(tool, [...args, '--version']).status === 0;
+const WITH_CURL = { skip: without('curl') };
 
 const lab = await sharedLab(['--seed', '7', '--clock', '2026-11-21T12:00Z']);
 
@@ -25,36 +26,28 @@ async function run(folder: string, program: string, args: readonly string[]) {
   return { code, stdout, stderr };
 }
 
-test(
-  "the manual's first calls find the data of a lab",
-  { skip: !isThere('curl') && 'curl is not installed' },
-  () =>
-    inFolder(async (folder) => {
-      const called = async (of: string, name: string, more = '') => {
-        const script = example(of, name).replaceAll('http://127.0.0.1:8080', lab.url);
-        const { code, stdout, stderr } = await run(folder, 'sh', [
-          '-ec',
-          `${more}\n${script.replace('wait=50', 'wait=1')}`,
-        ]);
-        assert.deepEqual([code, stderr], [0, '']);
-        return JSON.parse(stdout);
-      };
-      const me = await called('client-guide', 'first-call');
-      assert.ok(me.subscriptions.length > 0, JSON.stringify(me));
-      for (const [of, name] of [
-        ['change-stream', 'first-page'],
-        ['periods', 'first-page'],
-      ] as const) {
-        const { data } = await called(of, name);
-        assert.ok(Array.isArray(data) && data.length > 0, of);
-      }
-      const { cursor } = await follow(lab, 'since=2026-11-21T10:00:00Z');
-      const nothing = await called('change-stream', 'wait', `CURSOR=${cursor}`);
-      assert.deepEqual([nothing.data, nothing.has_more], [[], false]);
-    }),
+test("the manual's first calls find the data of a lab", WITH_CURL, () =>
+  inFolder(async (folder) => {
+    const called = async (of: string, name: string, more = '') => {
+      const calls = example(of, name).replaceAll('http://127.0.0.1:8080', lab.url);
+      const script = `${more}\n${calls.replace('wait=50', 'wait=1')}`;
+      const { code, stdout, stderr } = await run(folder, 'sh', ['-ec', script]);
+      assert.deepEqual([code, stderr], [0, '']);
+      return JSON.parse(stdout);
+    };
+    const me = await called('client-guide', 'first-call');
+    assert.ok(me.subscriptions.length > 0, JSON.stringify(me));
+    for (const topicName of ['change-stream', 'periods']) {
+      const { data } = await called(topicName, 'first-page');
+      assert.ok(Array.isArray(data) && data.length > 0, topicName);
+    }
+    const { cursor } = await follow(lab, 'since=2026-11-21T10:00:00Z');
+    const nothing = await called('change-stream', 'wait', `CURSOR=${cursor}`);
+    assert.deepEqual([nothing.data, nothing.has_more], [[], false]);
+  }),
 );
 
-test('with curl', { skip: !isThere('curl') && 'curl is not installed' }, () =>
+test('with curl', WITH_CURL, () =>
   inFolder(async (folder) => {
     const { code, stdout, stderr } = await run(folder, 'sh', ['-ec', example(TOPIC, 'curl')]);
     assert.deepEqual([code, stderr], [0, '']);
@@ -68,31 +61,30 @@ test('with curl', { skip: !isThere('curl') && 'curl is not installed' }, () =>
   }),
 );
 
-describe('with pytest', { skip: !isThere('python3', '-m', 'pytest') && 'pytest is not installed' }, () => {
-  test('the tests pass, and catch a client that waits too little', () =>
-    inFolder(async (folder) => {
-      const client = sampleText('client-py');
-      writeFileSync(path.join(folder, 'test_client.py'), example(TOPIC, 'pytest'));
-      writeFileSync(path.join(folder, 'client.py'), client);
-      const pytest = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'test_client.py'];
-      const right = await run(folder, 'python3', pytest);
-      assert.equal(right.code, 0, right.stdout + right.stderr);
-      assert.match(right.stdout, /2 passed/);
-      const hasty = client.replace('time.sleep(pause)', 'time.sleep(0.1)');
-      assert.notEqual(hasty, client);
-      writeFileSync(path.join(folder, 'client.py'), hasty);
-      const wrong = await run(folder, 'python3', pytest);
-      assert.match(wrong.stdout, /1 failed, 1 passed/);
-    }));
-});
+const WITH_PYTEST = { skip: without('python3 -m pytest') };
+test('with pytest, the tests pass, and catch a client that waits too little', WITH_PYTEST, () =>
+  inFolder(async (folder) => {
+    const client = sampleText('client-py');
+    writeFileSync(path.join(folder, 'test_client.py'), example(TOPIC, 'pytest'));
+    writeFileSync(path.join(folder, 'client.py'), client);
+    const pytest = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'test_client.py'];
+    const right = await run(folder, 'python3', pytest);
+    assert.equal(right.code, 0, right.stdout + right.stderr);
+    assert.match(right.stdout, /2 passed/);
+    const hasty = client.replace('time.sleep(pause)', 'time.sleep(0.1)');
+    assert.notEqual(hasty, client);
+    writeFileSync(path.join(folder, 'client.py'), hasty);
+    const wrong = await run(folder, 'python3', pytest);
+    assert.match(wrong.stdout, /1 failed, 1 passed/);
+  }),
+);
 
 test('the rules of the exam are those of the program, and name sections of the manual', () => {
   const [, exam = ''] = topic(TOPIC).split('\n## The exam\n');
   const rules = Object.values(RULES);
-  assert.deepEqual(
-    tableRows(exam).map(([rule = '']) => rule.replaceAll('`', '')),
-    rules.map(([means]) => means),
-  );
+  const listed = tableRows(exam).map(([rule = '']) => rule.replaceAll('`', ''));
+  const meant = rules.map(([means]) => means);
+  assert.deepEqual(listed, meant);
   for (const [, documentation] of rules)
     for (const reference of documentation.split('; ')) {
       const [name = '', heading = ''] = reference.split(': ');
@@ -100,7 +92,7 @@ test('the rules of the exam are those of the program, and name sections of the m
     }
 });
 
-test('LAB and KEY are set as the page says', { skip: !isThere('curl') && 'curl is not installed' }, () =>
+test('LAB and KEY are set as the page says', WITH_CURL, () =>
   inFolder(async (folder) => {
     writeFileSync(path.join(folder, 'key.txt'), `${lab.key}\n`);
     const code = example(TOPIC, 'exports').replace('http://127.0.0.1:8080', lab.url);

@@ -28,13 +28,7 @@ const BLOCK =
   /<!-- (file|run in the background|run|prints)(?:: (\S+))?(?: at (\S+Z))?(?:: exit code (\d+))? -->\n```[a-z]+\n([\s\S]*?)```/g;
 const blocks = Array.from(
   topic('your-exports').matchAll(BLOCK),
-  ([, kind, name = '', at = STORY_BEGINS, code = '0', text = '']) => ({
-    kind,
-    name,
-    at,
-    code: Number(code),
-    text,
-  }),
+  ([, kind, name = '', at = STORY_BEGINS, code = '0', text = '']) => ({ kind, name, at, code, text }),
 );
 type Block = (typeof blocks)[number];
 
@@ -72,8 +66,7 @@ describe('the page of your own exports', {
   }
 
   async function stop(): Promise<void> {
-    running?.program.kill('SIGTERM');
-    await running?.program.ended;
+    await running?.program.stop();
     running = null;
   }
 
@@ -112,7 +105,7 @@ describe('the page of your own exports', {
         if (!isOver) ({ status, stdout } = say());
         return isOver;
       });
-    assert.equal(status, code, `${text}\n${stdout}`);
+    assert.equal(String(status), code, `${text}\n${stdout}`);
     return `${stdout.trimEnd()}\n`.replaceAll(`${home}/`, '');
   }
 

@@ -7,8 +7,8 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
-import { runBeside } from '../support/command.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { assertFailed, runBeside, succeedBeside } from '../support/command.ts';
+import { inFolder, serve } from '../support/program.ts';
 import { isWritable } from '../support/test-folder.ts';
 
 const KEYS = 12;
@@ -30,13 +30,10 @@ test('on a full disk every revocation succeeds at once, running, stopped and aft
 });
 
 /** @returns runs a command on a data folder, which must succeed, and returns what it prints */
-function commandsOn(data: string) {
-  return async (...args: string[]): Promise<string> => {
-    const { status, stdout, stderr } = await runBeside([...args, '--data', data]);
-    assert.equal(status, 0, `${args.join(' ')}: ${stderr}`);
-    return stdout;
-  };
-}
+const commandsOn =
+  (data: string) =>
+  async (...args: string[]) =>
+    (await succeedBeside([...args, '--data', data])).stdout;
 
 async function statusOf(url: string, key = ''): Promise<number> {
   return (await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${key}` } })).status;
@@ -47,24 +44,19 @@ async function makeKeys(count: number, data: string): Promise<{ id: string; key:
   const cli = async (line: string) => JSON.parse(await commandsOn(data)(...line.split(' '), '--json'));
   await cli('account add acme --name Acme');
   await cli('subscription add 7001 --account acme');
+  const terms = '--account acme --scopes detections:read --subscriptions 7001';
   const keys = [];
-  for (let at = 0; at < count; at += 1)
-    keys.push(
-      await cli(`key create --account acme --name ${at} --scopes detections:read --subscriptions 7001`),
-    );
+  for (let at = 0; at < count; at += 1) keys.push(await cli(`key create --name ${at} ${terms}`));
   return keys;
 }
 
 async function onFullDisk(data: string, drop: string, ballast: string): Promise<void> {
   const cli = commandsOn(data);
   const keys = await makeKeys(KEYS, data);
-  const serve = async () => {
-    const serving = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0']);
-    return { serving, url: await serving.url() };
-  };
+  const start = () => serve(data, ['--drop', drop]);
   const revoke = (at: number) => cli('key', 'revoke', keys[at]?.id ?? '', '--yes');
 
-  const first = await serve();
+  const first = await start();
   fill(ballast);
   for (let at = 0; at < 4; at += 1) {
     assert.equal(await statusOf(first.url, keys[at]?.key), 200);
@@ -72,10 +64,10 @@ async function onFullDisk(data: string, drop: string, ballast: string): Promise<
     assert.equal(await statusOf(first.url, keys[at]?.key), 401, `key ${at}, at once`);
     fill(ballast);
   }
-  await first.serving.kill();
+  await first.kill();
 
   fill(ballast);
-  const second = await serve();
+  const second = await start();
   for (let at = 0; at < 4; at += 1)
     assert.equal(await statusOf(second.url, keys[at]?.key), 401, `key ${at}, after a restart`);
   for (let at = 4; at < 8; at += 1) {
@@ -83,11 +75,11 @@ async function onFullDisk(data: string, drop: string, ballast: string): Promise<
     await revoke(at);
     assert.equal(await statusOf(second.url, keys[at]?.key), 401, `key ${at}, at once`);
   }
-  await second.serving.stop();
+  await second.stop();
 
   fill(ballast);
   for (let at = 8; at < 10; at += 1) await revoke(at);
-  const third = await serve();
+  const third = await start();
   for (let at = 0; at < 10; at += 1) assert.equal(await statusOf(third.url, keys[at]?.key), 401, `key ${at}`);
   assert.equal(await statusOf(third.url, keys[10]?.key), 200);
   fill(ballast);
@@ -97,7 +89,7 @@ async function onFullDisk(data: string, drop: string, ballast: string): Promise<
   // With room, all of it is in access.db and in the audit trail.
   rmSync(ballast);
   await cli('account', 'set', 'acme', '--name', 'Acme two');
-  await third.serving.stop();
+  await third.stop();
   const listed: { id: string; status: string }[] = JSON.parse(await cli('key', 'list', '--json'));
   const revoked = listed.filter(({ status }) => status === 'revoked').map(({ id }) => id);
   const expected = keys.slice(0, 10).map(({ id }) => id);
@@ -130,27 +122,21 @@ test('on a disk that became read-only, a key is refused at once, in memory alone
 });
 
 async function onReadOnlyDisk(data: string, drop: string, trigger: string): Promise<void> {
-  const cli = async (...args: string[]) => {
-    const run = runProgram([...args, '--data', data]);
-    return { code: await run.ended, out: run.stdout(), err: run.stderr() };
-  };
+  const cli = (...args: string[]) => runBeside([...args, '--data', data]);
   const [{ id, key } = { id: '', key: '' }] = await makeKeys(1, data);
-  const serving = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0']);
-  const url = await serving.url();
+  const serving = await serve(data, ['--drop', drop]);
+  const { url } = serving;
   assert.equal(await statusOf(url, key), 200);
 
   // As the file system itself does after an error; a plain remount is refused while files are open for writing.
   writeFileSync(trigger, '1');
-  const revoked = await cli('key', 'revoke', id, '--yes');
-  assert.equal(revoked.code, 1);
-  assert.match(
-    revoked.err,
-    /is revoked only in the memory of the running Wirewatch.*After a restart it would work again/,
-  );
+  const onlyHere =
+    /is revoked only in the memory of the running Wirewatch.*After a restart it would work again/;
+  assertFailed(await cli('key', 'revoke', id, '--yes'), 1, onlyHere);
   assert.equal(await statusOf(url, key), 401);
   await serving.logged('the alert', ({ alert }) => alert === 'data folder not writable');
   for (const words of [['alert', 'list'], ['status']])
-    assert.match((await cli(...words)).out, /data folder not writable.*read-only/s);
+    assert.match((await cli(...words)).stdout, /data folder not writable.*read-only/s);
   const health: { status: string } = JSON.parse(await (await fetch(`${url}/v1/health`)).text());
   assert.equal(health.status, 'degraded');
   assert.equal(await serving.stop(), 0);

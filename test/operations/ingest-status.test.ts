@@ -31,14 +31,10 @@ test('rows of print articles without the licence are counted, with the way to ch
 });
 
 test('the first error of a failed file is in ingest status', async () => {
-  await appliance.dropped(
-    fileName('newswire', nextWindowMs()),
-    ndjson([newRow({ strength_score: 140 }), newRow({ strength_score: -1 })]),
-  );
-  assert.match(
-    run('ingest', 'status'),
-    /line 1, strength_score: expected a number from 0 to 100, found 140; 1 more error/,
-  );
+  const rows = [140, -1].map((strength_score) => newRow({ strength_score }));
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
+  const said = /line 1, strength_score: expected a number from 0 to 100, found 140; 1 more error/;
+  assert.match(run('ingest', 'status'), said);
 });
 
 test('a file of the running window says until when it waits', () => {
@@ -49,10 +45,8 @@ test('a file of the running window says until when it waits', () => {
   writeFileSync(path, '');
   assert.match(run('ingest', 'explain', path), new RegExp(`until its window has ended, until ${until} UTC`));
   appliance.put(name, '');
-  assert.match(
-    run('ingest', 'status'),
-    new RegExp(`${name}; .* waits until ${until} UTC, when its window ends`),
-  );
+  const waits = new RegExp(`${name}; .* waits until ${until} UTC, when its window ends`);
+  assert.match(run('ingest', 'status'), waits);
 });
 
 test('links and folders do not count as waiting files', () => {

@@ -59,25 +59,16 @@ describe('files', () => {
     file({ outcome: 'failed' });
     // Its window has been done since.
     file({ outcome: 'failed', window_start: START + 2 * WINDOW_MS });
-    const { name: second } = file({
-      outcome: 'failed',
-      window_start: START + 2 * WINDOW_MS,
-      finished_at: NOW_MS,
-    });
+    const later = { window_start: START + 2 * WINDOW_MS, finished_at: NOW_MS };
+    const { name: second } = file({ outcome: 'failed', ...later });
     file({ outcome: 'refused', export: null, window_start: null });
     const { not_applied } = await statusOf();
     assert.deepEqual(
-      not_applied.map(({ outcome, what_to_do }) => [outcome, what_to_do]),
+      not_applied.map(({ outcome, what_to_do }) => `${outcome}: ${what_to_do}`),
       [
-        [
-          'refused',
-          'Drop it again under a valid name, or delete it from refused/ if it was dropped by mistake.',
-        ],
-        ['failed', `Fix the file and drop it again. For its errors, run: wirewatch ingest explain ${second}`],
-        [
-          'failed',
-          `Fix the file, drop it again, and run: wirewatch window reset newswire ${formatMs(START)}`,
-        ],
+        'refused: Drop it again under a valid name, or delete it from refused/ if it was dropped by mistake.',
+        `failed: Fix the file and drop it again. For its errors, run: wirewatch ingest explain ${second}`,
+        `failed: Fix the file, drop it again, and run: wirewatch window reset newswire ${formatMs(START)}`,
       ],
     );
   });
@@ -98,21 +89,14 @@ describe('files', () => {
     for (const name of [failed, abandoned, next]) writeFileSync(join(root, 'drop', name), '');
     const { ingest } = await statusOf({ live: LIVE });
     assert.deepEqual([ingest.waiting, ingest.waiting_files, ingest.held], [1, [next], 2]);
+    const held = (file: string, start: number, reason: string, verb: string) => {
+      const window = { export: 'newswire', window_start: formatMs(start) };
+      const what_to_do = `To read it, run: wirewatch window ${verb} newswire ${formatMs(start)}`;
+      return { file, ...window, reason, what_to_do };
+    };
     assert.deepEqual(ingest.held_files, [
-      {
-        file: failed,
-        export: 'newswire',
-        window_start: formatMs(START),
-        reason: 'its window has failed',
-        what_to_do: `To read it, run: wirewatch window reset newswire ${formatMs(START)}`,
-      },
-      {
-        file: abandoned,
-        export: 'newswire',
-        window_start: formatMs(START + WINDOW_MS),
-        reason: 'its window is abandoned',
-        what_to_do: `To read it, run: wirewatch window accept newswire ${formatMs(START + WINDOW_MS)}`,
-      },
+      held(failed, START, 'its window has failed', 'reset'),
+      held(abandoned, START + WINDOW_MS, 'its window is abandoned', 'accept'),
     ]);
     for (const name of [failed, abandoned, next]) rmSync(join(root, 'drop', name));
   });
@@ -123,18 +107,14 @@ describe('files', () => {
     const waitsFor = async (live: Live | null) => (await statusOf({ live })).ingest.waits_for;
     assert.match((await waitsFor(null))?.what_to_do ?? '', /wirewatch serve$/);
     assert.equal(await waitsFor(LIVE), null);
-    assert.deepEqual(await waitsFor({ ...LIVE, alerts: [DISK_FULL] }), {
-      reason: 'disk full: no room',
-      what_to_do: DISK_FULL.what_to_do,
-    });
+    const { what_to_do } = DISK_FULL;
+    const full = await waitsFor({ ...LIVE, alerts: [DISK_FULL] });
+    assert.deepEqual(full, { reason: 'disk full: no room', what_to_do });
     const alert = (name: AlertName, of = '') => alertDocument({ name, of, since: NOW_MS, detail: 'why' });
     const late = alert('copy behind');
     assert.equal(await waitsFor({ ...LIVE, alerts: [late] }), null, 'ingest does not wait for the copy');
-    for (const stops of [
-      alert('copy behind', HELD_UP_INGEST),
-      alert('data folder not writable'),
-      alert('another machine took over'),
-    ]) {
+    const others = [alert('data folder not writable'), alert('another machine took over')];
+    for (const stops of [alert('copy behind', HELD_UP_INGEST), ...others]) {
       const { reason } = (await waitsFor({ ...LIVE, alerts: [late, stops] })) ?? {};
       assert.equal(reason, `${stops.name}: why`);
     }

@@ -18,21 +18,22 @@ import { dataFolder } from '../../src/store/folder.ts';
 import { readProcessId } from '../../src/store/noted-address.ts';
 import { formatMs } from '../../src/time.ts';
 import { createInstallation, type Installation, sharedAppliance } from '../support/appliance.ts';
-import { runBeside } from '../support/command.ts';
+import { assertFailed, runBeside, succeedBeside } from '../support/command.ts';
 import { openConsole } from '../support/console-client.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
+import { without } from '../support/installed.ts';
 import { testOperations } from '../support/live.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { inFolder, serve } from '../support/program.ts';
 import { shellWords } from '../support/shell-words.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
 type Given = Readonly<Record<string, unknown>>;
-const IMPOSSIBLE: ReadonlyMap<string, readonly string[]> = new Map([
-  ['a request', ['console']],
-  ['a command on a stopped one', ['console', 'backup', 'verify']],
-]);
+const IMPOSSIBLE: Readonly<Record<string, readonly string[]>> = {
+  'a request': ['console'],
+  'a command on a stopped one': ['console', 'backup', 'verify'],
+};
 
 /** Those of a lab have tests of their own (test/tools/lab). What the others need is removed last. */
 const LAST = ['subscription remove', 'account remove'];
@@ -94,7 +95,7 @@ describe('every operation', () => {
       for (const operation of inOrder) {
         const { name } = operation;
         const given = samples.get(name) ?? {};
-        if (IMPOSSIBLE.get(way)?.includes(name)) continue;
+        if (IMPOSSIBLE[way]?.includes(name)) continue;
         // Open alerts are exit code 1.
         const anyStatus = name === 'alert list';
         const command = () => installation.cli([...argsOf(operation, given), '--json'], { anyStatus });
@@ -141,30 +142,21 @@ test('a data folder on a long path is operated like any other; its socket is for
     mkdirSync(data, { recursive: true, mode: 0o700 });
     chmodSync(data, 0o700);
     assert.ok(Buffer.byteLength(join(data, 'control.sock')) > 200);
-    const cli = (...args: string[]) => runProgram([...args, '--data', data]);
-    assert.equal(await cli('account', 'add', 'a', '--name', 'A').ended, 0);
-    const serving = runProgram(['serve', '--port', '0', '--data', data]);
-    await serving.url();
+    const cli = async (line: string) => (await succeedBeside([...line.split(' '), '--data', data])).stdout;
+    await cli('account add a --name A');
+    const serving = await serve(data);
     assert.equal(lstatSync(join(data, 'control.sock')).mode & 0o777, 0o600);
-    const status = cli('status', '--json');
-    assert.equal(await status.ended, 0, status.stderr());
-    assert.equal(JSON.parse(status.stdout()).running, true);
+    assert.equal(JSON.parse(await cli('status --json')).running, true);
     await serving.kill();
     assert.ok(existsSync(join(data, 'control.sock')), 'a killed process leaves its socket');
-    const left = cli('account', 'set', 'a', '--name', 'B');
-    assert.equal(await left.ended, 0, left.stderr());
-    const again = runProgram(['serve', '--port', '0', '--data', data]);
-    await again.url();
-    const asked = cli('account', 'list', '--json');
-    assert.equal(await asked.ended, 0, asked.stderr());
-    assert.equal(JSON.parse(asked.stdout())[0].name, 'B');
+    await cli('account set a --name B');
+    const again = await serve(data);
+    assert.equal(JSON.parse(await cli('account list --json'))[0].name, 'B');
     assert.equal(await again.stop(), 0);
     assert.ok(!existsSync(join(data, 'control.sock')));
   }));
 
-test('the example of the administration API works on the socket', {
-  skip: spawnSync('curl', ['--version']).status !== 0 && 'curl is not installed',
-}, () => {
+test('the example of the administration API works on the socket', { skip: without('curl') }, () => {
   const [, example = ''] = /`(curl [^`]*)`/.exec(adminDocument().info.description) ?? [];
   const [command = '', ...args] = shellWords(example);
   const { stdout } = spawnSync(command, args, { cwd: appliance.data, encoding: 'utf8' });
@@ -185,18 +177,14 @@ test('nobody else may connect to the socket, not even before its mode is set', (
 test('an appliance that hangs is named with its process id, and its end frees the installation', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
-    const serving = runProgram(['serve', '--port', '0', '--data', data]);
-    await serving.url();
+    const serving = await serve(data);
     const pid = readProcessId(dataFolder(data)) ?? Number.NaN;
     process.kill(pid, 'SIGSTOP');
-    const waiting = await runBeside(['account', 'list', '--data', data]);
-    assert.equal(waiting.status, 1);
-    const said = `Process ${pid} .* has not answered for 5 seconds.*kill -9 ${pid}`;
-    assert.match(waiting.stderr, new RegExp(said));
+    const said = new RegExp(`Process ${pid} .* has not answered for 5 seconds.*kill -9 ${pid}`);
+    assertFailed(await runBeside(['account', 'list', '--data', data]), 1, said);
     process.kill(pid, 'SIGKILL');
     await serving.ended;
-    const again = await runBeside(['account', 'list', '--data', data]);
-    assert.equal(again.status, 0, again.stderr);
+    await succeedBeside(['account', 'list', '--data', data]);
   }));
 
 test('an appliance that ends in the middle of its answer is said to have ended', () =>
@@ -205,13 +193,10 @@ test('an appliance that ends in the middle of its answer is said to have ended',
       response.write('{"outcome":{"value":[{"id":"ac', () => response.destroy());
     });
     await new Promise<void>((resolve) => server.listen(join(folder, 'control.sock'), resolve));
-    const { status, stderr } = await runBeside(['account', 'list', '--data', folder]);
+    const asked = await runBeside(['account', 'list', '--data', folder]);
     server.close();
-    assert.equal(status, 1);
-    assert.match(
-      stderr,
-      /^wirewatch: Wirewatch ended before it had answered\. Whether account list was done/,
-    );
+    const said = /^wirewatch: Wirewatch ended before it had answered\. Whether account list was done/;
+    assertFailed(asked, 1, said);
   }));
 
 test('a command whose connection is reset by an appliance that stops works on the stopped installation', () =>

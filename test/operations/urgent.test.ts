@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { after, test } from 'node:test';
-import type { AccessReader, StoredKey } from '../../src/auth/access-reader.ts';
-import { createAccessReader } from '../../src/auth/access-reader.ts';
+import { type AccessReader, createAccessReader, type StoredKey } from '../../src/auth/access-reader.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { Denials } from '../../src/auth/denials.ts';
 import { createKey } from '../../src/auth/key-form.ts';

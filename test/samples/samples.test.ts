@@ -13,9 +13,11 @@ import { WAIT_SECONDS_MAX } from '../../src/limits/api-limits.ts';
 import { SAMPLES, sampleText } from '../../src/samples/samples.ts';
 import { DAY_MS, formatMs, MINUTE_MS } from '../../src/time.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
-import { runBeside } from '../support/command.ts';
+import { assertFailed, runBeside, succeedBeside } from '../support/command.ts';
+import { without } from '../support/installed.ts';
 import { metricsOfManual } from '../support/manual.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { WITHOUT_NGINX } from '../support/nginx.ts';
+import { inFolder, serve } from '../support/program.ts';
 import { subscription, withService } from '../support/pull.ts';
 
 const CONFIG = join(import.meta.dirname, '../../config');
@@ -27,19 +29,15 @@ test('config/ holds exactly the samples, as they are printed', () => {
 });
 
 test('the program lists and prints them; another name is exit code 2', async () => {
-  const listed = await runBeside(['sample']);
-  assert.equal(listed.status, 0);
+  const listed = await succeedBeside(['sample']);
   for (const { name } of SAMPLES) assert.ok(listed.stdout.includes(name), name);
-  const one = await runBeside(['sample', 'nginx.conf']);
-  assert.equal(one.status, 0);
+  const one = await succeedBeside(['sample', 'nginx.conf']);
   assert.equal(one.stdout.trim(), sampleText('nginx.conf').trim());
-  const none = await runBeside(['sample', 'apache.conf']);
-  assert.equal(none.status, 2);
-  assert.match(none.stderr, /'apache\.conf' is invalid .* wirewatch\.toml, wirewatch\.service, nginx\.conf/);
+  const named = /'apache\.conf' is invalid .* wirewatch\.toml, wirewatch\.service, nginx\.conf/;
+  assertFailed(await runBeside(['sample', 'apache.conf']), 2, named);
 });
 
 describe('metrics in rules and dashboard', () => {
-  const own = new Set(metricsOfManual().map(({ name }) => name));
   const labels = new Map(metricsOfManual().map(({ name, labels: of }) => [name, of]));
 
   test('are all there', () => {
@@ -47,7 +45,7 @@ describe('metrics in rules and dashboard', () => {
       const named = [...sampleText(name).matchAll(/\bwirewatch_\w+/g)].map(([metric]) => metric);
       assert.ok(named.length > 5, name);
       for (const metric of named)
-        assert.ok(own.has(metric.replace(/_(bucket|count)$/, '')), `${name}: ${metric}`);
+        assert.ok(labels.has(metric.replace(/_(bucket|count)$/, '')), `${name}: ${metric}`);
     }
   });
 
@@ -59,9 +57,8 @@ describe('metrics in rules and dashboard', () => {
     for (const rule of rules) {
       assert.match(rule, /\n {8}annotations: \{ summary: (['"]).+\1 \}\n/, rule);
       const [metric = ''] = /\bwirewatch_\w+/.exec(rule) ?? [];
-      for (const [, label = ''] of rule.matchAll(/\$labels\.(\w+)/g)) {
+      for (const [, label = ''] of rule.matchAll(/\$labels\.(\w+)/g))
         assert.ok(label === 'instance' || labels.get(metric)?.includes(label), `${metric}: ${label}`);
-      }
     }
   });
 
@@ -83,8 +80,7 @@ describe('a sample client', () => {
     ['client-ts', process.execPath, 'client.ts'],
     ['client-py', 'python3', 'client.py'],
   ] as const) {
-    const isMissing = spawnSync(program, ['--version']).status !== 0;
-    const skip = isMissing && `${program} is not installed`;
+    const skip = without(program);
     const { PATH } = process.env;
     /** Runs it until it has caught up. @param to the arguments of a pull from the service */
     const run = async (to: readonly string[], cwd: string, under = '') => {
@@ -104,7 +100,7 @@ describe('a sample client', () => {
         return [pathname, of, start].filter((part) => part).join(' ');
       });
 
-    test(`${name} copies what is ahead of the clock, of a new subscription too, also added again`, {
+    test(`${name} copies what is ahead of the clock, of a new subscription and one added again`, {
       skip,
     }, () => {
       const subscriptions = [subscription(7001, 'text'), subscription(7002, 'text')];
@@ -114,12 +110,8 @@ describe('a sample client', () => {
         assert.deepEqual(await run(to, folder), { code: 0, stderr: '' });
         const changes = '/v1/detections/changes';
         const caughtUp = `${changes} cursor`;
-        assert.deepEqual(read(requests), [
-          '/v1/detections 7001',
-          `${changes} 1 d`,
-          '/v1/detections 7001',
-          caughtUp,
-        ]);
+        const first = '/v1/detections 7001';
+        assert.deepEqual(read(requests), [first, `${changes} 1 d`, first, caughtUp]);
         subscriptions.push(subscription(7003, 'text'));
         assert.deepEqual(await run(to, folder), { code: 0, stderr: '' });
         const added = (id: number) => [`${changes} ${id} 1 d`, caughtUp, `/v1/detections ${id}`, caughtUp];
@@ -157,10 +149,8 @@ describe('a sample client', () => {
   }
 });
 
-const withoutNginx = spawnSync('nginx', ['-v']).status !== 0 && 'nginx is not installed here';
-
 for (const name of ['nginx.conf', 'nginx-standby.conf'])
-  test(`nginx accepts ${name}`, { skip: withoutNginx || WITHOUT_OPENSSL }, () =>
+  test(`nginx accepts ${name}`, { skip: WITHOUT_NGINX || WITHOUT_OPENSSL }, () =>
     inFolder(async (folder) => {
       const { certificate, key } = makeCertificate(folder, 'served');
       let listeners = 0;
@@ -175,11 +165,9 @@ for (const name of ['nginx.conf', 'nginx-standby.conf'])
       const file = join(folder, name);
       const logs = `pid ${folder}/pid; error_log stderr;`;
       writeFileSync(file, `${logs} events {} http { access_log off;\n${text}\n}`);
-      const { status, stderr } = spawnSync('nginx', ['-t', '-p', folder, '-c', file, '-e', 'stderr'], {
-        encoding: 'utf8',
-      });
-      assert.equal(status, 0, stderr);
-      assert.equal(listeners, 4);
+      const args = ['-t', '-p', folder, '-c', file, '-e', 'stderr'];
+      const { status, stderr } = spawnSync('nginx', args, { encoding: 'utf8' });
+      assert.deepEqual([status, listeners], [0, 4], stderr);
     }),
   );
 
@@ -250,19 +238,15 @@ test('Fluent Bit is told how the time of a line is written', async () => {
     .replaceAll('.', '\\.')
     .replaceAll(/%(\w)/g, (_, part: string) => parts[part] ?? '\\d\\d');
   await inFolder(async (folder) => {
-    const running = runProgram(['serve', '--data', folder, '--port', '0']);
-    const url = await running.url();
-    await fetch(`${url}/v1/health`);
+    const running = await serve(folder);
+    await fetch(`${running.url}/v1/health`);
     const line = await running.until('a request', () => running.log().find(({ msg }) => msg === 'request'));
     assert.match(String(line[key]), new RegExp(`^${pattern}$`));
-    running.kill('SIGTERM');
-    await running.ended;
+    await running.stop();
   });
 });
 
-const hasFluentBit = spawnSync('fluent-bit', ['--version']).status === 0;
-
-test('Fluent Bit accepts fluent-bit.yml', { skip: !hasFluentBit && 'Fluent Bit is not installed' }, () => {
+test('Fluent Bit accepts fluent-bit.yml', { skip: without('fluent-bit') }, () => {
   const file = join(CONFIG, 'fluent-bit.yml');
   const { status, stderr } = spawnSync('fluent-bit', ['--dry-run', '--config', file], { encoding: 'utf8' });
   assert.equal(status, 0, stderr);

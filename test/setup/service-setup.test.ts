@@ -14,7 +14,7 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { loadConfig } from '../../src/config/load.ts';
 import { OTHER_ID } from '../support/another-user.ts';
-import { runToEnd } from '../support/command.ts';
+import { assertFailed, runToEnd, succeed } from '../support/command.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { testFolder } from '../support/test-folder.ts';
 
@@ -32,15 +32,13 @@ function newPlaces() {
   };
 }
 
-const wirewatch = (...args: string[]) => runToEnd(args);
-
 interface Result {
   readonly files: readonly { what: string; path: string; outcome: string }[];
   readonly next: readonly string[];
 }
 
 function runSetup({ config, unit }: ReturnType<typeof newPlaces>, ...more: string[]) {
-  return wirewatch('setup', '--config', config, '--unit', unit, '--program', PROGRAM, ...more);
+  return runToEnd(['setup', '--config', config, '--unit', unit, '--program', PROGRAM, ...more]);
 }
 
 /** Sets up a service; @returns the parsed output of `--json` */
@@ -79,26 +77,20 @@ describe('new installation', () => {
     options.push('--base-url', 'https://d.example.org/');
     assert.deepEqual(outcomes(setup(places, ...options)), ['configuration written', 'unit written']);
     const { server, ingest } = loadConfig({ flags: {}, env: {}, file: config, dataFolder: DATA });
-    assert.deepEqual(
-      [server.host, server.port, server.base_url, ingest.drop],
-      ['::', 9000, 'https://d.example.org', '/srv/exports'],
-    );
-    assert.match(
-      readFileSync(config, 'utf8'),
-      /^# Address to listen on[^\n]*\n[^\n]*default: "127\.0\.0\.1"\)\nhost = "::"$/m,
-    );
+    const { host, port, base_url } = server;
+    assert.deepEqual([host, port, base_url], ['::', 9000, 'https://d.example.org']);
+    assert.equal(ingest.drop, '/srv/exports');
+    const annotated = /^# Address to listen on[^\n]*\n[^\n]*default: "127\.0\.0\.1"\)\nhost = "::"$/m;
+    assert.match(readFileSync(config, 'utf8'), annotated);
     const settings = settingsOf(unit);
     assert.deepEqual(settings.get('ExecStart'), [`${PROGRAM} serve --data ${DATA} --config ${config}`]);
     assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/exports']);
     assert.deepEqual(settings.get('RequiresMountsFor'), [`${DATA} /srv/exports`]);
     writeFileSync(unit, '# mine\n', { flag: 'a' });
-    const before = [config, unit].map((file) => readFileSync(file, 'utf8'));
-    const again = setup(places, ...options);
-    assert.deepEqual(outcomes(again), ['configuration kept', 'unit kept']);
-    assert.deepEqual(
-      [config, unit].map((file) => readFileSync(file, 'utf8')),
-      before,
-    );
+    const texts = () => [config, unit].map((file) => readFileSync(file, 'utf8'));
+    const before = texts();
+    assert.deepEqual(outcomes(setup(places, ...options)), ['configuration kept', 'unit kept']);
+    assert.deepEqual(texts(), before);
     assert.equal(runSetup(places, ...options).status, 0);
   });
 
@@ -121,21 +113,15 @@ describe('new installation', () => {
   test('with --no-service: only the configuration, which serve finds', () =>
     inFolder(async (folder) => {
       const data = path.join(folder, 'data');
-      const made = wirewatch(
-        ...['setup', '--no-service', '--data', data],
-        ...['--port', '0', '--base-url', 'https://d.example.org'],
-      );
-      assert.equal(made.status, 0, made.stderr);
+      const server = ['--port', '0', '--base-url', 'https://d.example.org'];
+      const made = succeed(['setup', '--no-service', '--data', data, ...server]);
       assert.match(made.stdout, /^ {2}wirewatch serve --data /m);
       assert.deepEqual(readdirSync(data), ['wirewatch.toml']);
       assert.equal(statSync(data).mode & 0o777, 0o700);
       const run = runProgram(['serve', '--data', data]);
       await run.url();
       assert.equal(await run.stop(), 0);
-      assert.equal(
-        run.log().find(({ msg }) => msg.startsWith('base_url is not set')),
-        undefined,
-      );
+      assert.ok(!run.log().some(({ msg }) => msg.startsWith('base_url is not set')));
     }));
 
   test("with --no-service, root writes nothing into another user's folder", {
@@ -143,9 +129,8 @@ describe('new installation', () => {
   }, () => {
     const data = testFolder();
     chownSync(data, OTHER_ID, OTHER_ID);
-    const { status, stderr } = wirewatch('setup', '--no-service', '--data', data);
-    assert.equal(status, 78);
-    assert.match(stderr, /belongs to .*: run this as that user/);
+    const run = runToEnd(['setup', '--no-service', '--data', data]);
+    assertFailed(run, 78, /belongs to .*: run this as that user/);
     assert.deepEqual(readdirSync(data), []);
   });
 
@@ -209,10 +194,9 @@ describe('existing installation', () => {
     writeFileSync(config, own);
     const end = runSetup(places, '--port', '9000', '--drop', '/srv/own');
     assert.equal(end.status, 0);
-    assert.match(
-      end.stdout,
-      /\(configuration\): it exists, and stays as it is\. Edit it, or remove it and run setup again\n/,
-    );
+    const kept =
+      /\(configuration\): it exists, and stays as it is\. Edit it, or remove it and run setup again\n/;
+    assert.match(end.stdout, kept);
     assert.equal(readFileSync(config, 'utf8'), own);
     const settings = settingsOf(unit);
     // A missing disk of the copy must not prevent the service from starting.
@@ -235,9 +219,7 @@ describe('existing installation', () => {
     const places = newPlaces();
     mkdirSync(path.dirname(places.config), { recursive: true });
     writeFileSync(places.config, '[server]\nport = "x"\n');
-    const end = runSetup(places);
-    assert.equal(end.status, 78);
-    assert.match(end.stderr, /\[server\] port: expected a whole number/);
+    assertFailed(runSetup(places), 78, /\[server\] port: expected a whole number/);
     assert.equal(existsSync(places.unit), false);
   });
 });
@@ -258,11 +240,7 @@ test('without permission, it says what to do, and leaves nothing', {
   const places = newPlaces();
   mkdirSync(places.folder, { recursive: true });
   chmodSync(places.folder, 0o500);
-  const end = runSetup(places);
-  assert.equal(end.status, 1);
-  assert.match(
-    end.stderr,
-    /cannot write .*permission denied.*Run the command as root, or .*--config and --unit/,
-  );
+  const why = /cannot write .*permission denied.*Run the command as root, or .*--config and --unit/;
+  assertFailed(runSetup(places), 1, why);
   assert.deepEqual(readdirSync(places.folder), []);
 });

@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { unitText } from '../../src/setup/unit.ts';
+import { without } from '../support/installed.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const TERMS = {
@@ -31,10 +32,8 @@ test('a port below 1024 adds the one capability it needs', () => {
 });
 
 test('a data folder with a space in its name, and a percent sign', () => {
-  assert.match(
-    unitText({ ...TERMS, data: '/srv/wire watch/100%' }),
-    /^ExecStart=.* serve --data "\/srv\/wire watch\/100%%" /m,
-  );
+  const unit = unitText({ ...TERMS, data: '/srv/wire watch/100%' });
+  assert.match(unit, /^ExecStart=.* serve --data "\/srv\/wire watch\/100%%" /m);
 });
 
 test('a home is closed, but for the paths that the configuration names in it', () => {
@@ -44,9 +43,9 @@ test('a home is closed, but for the paths that the configuration names in it', (
 });
 
 const folder = testFolder();
-const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
+const analyze = (...args: string[]) => spawnSync('systemd-analyze', args, { encoding: 'utf8' });
 
-describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not installed' }, () => {
+describe('systemd-analyze', { skip: without('systemd-analyze') }, () => {
   const terms = { ...TERMS, program: ['/bin/sh'], user: 'root' };
 
   function written(more: Partial<Parameters<typeof unitText>[0]>): string {
@@ -61,23 +60,16 @@ describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not insta
       { ports: [443] },
       { data: '/srv/the agency\'s "100 %" $HOME', needed: ['/home/1/drop'], optional: ['/srv/a b'] },
     ]) {
-      const { status, stdout, stderr } = spawnSync(
-        'systemd-analyze',
-        ['verify', '--man=no', '--recursive-errors=no', written(more)],
-        { encoding: 'utf8' },
-      );
-      assert.deepEqual([status, stdout, stderr], [0, '', '']);
+      const found = analyze('verify', '--man=no', '--recursive-errors=no', written(more));
+      assert.deepEqual([found.status, found.stdout, found.stderr], [0, '', '']);
     }
   });
 
   test('rates the exposure below 1.5 of 10', () => {
     for (const more of [{}, { needed: ['/srv/exports'], optional: ['/srv/copy'] }]) {
       const unit = written({ user: 'wirewatch', ...more });
-      const { status, stdout } = spawnSync(
-        'systemd-analyze',
-        ['security', '--offline=true', '--threshold=15', '--no-pager', unit],
-        { encoding: 'utf8' },
-      );
+      const options = ['--offline=true', '--threshold=15', '--no-pager'];
+      const { status, stdout } = analyze('security', ...options, unit);
       assert.match(stdout, /Overall exposure level/);
       assert.equal(status, 0, stdout.slice(-200));
     }

@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { asOther, canBeRunByAnother, OTHER_ID as NOBODY } from '../support/another-user.ts';
+import { asOther, OTHER_ID as NOBODY, withoutAnotherUser } from '../support/another-user.ts';
 import { NO_PRELOAD, runBeside } from '../support/command.ts';
 import { programCalls } from '../support/disk-calls.ts';
 import { inFolder, runProgram } from '../support/program.ts';
@@ -91,7 +91,7 @@ test('root opens nothing in the folder of another user, and says how to run as t
   }),
 );
 
-const skipOther = !canBeRunByAnother() && 'it cannot be run as another user here';
+const skipOther = withoutAnotherUser();
 
 test('another user is told whose folder it is, not that there is no installation', { skip: skipOther }, () =>
   inData(async (data, folder) => {

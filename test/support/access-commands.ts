@@ -29,11 +29,14 @@ export function prepareAccess(): void {
 /** Runs one command on the shared data folder, unless it names another. */
 export const wirewatch = (...args: string[]) => runBeside(args, { WIREWATCH_DATA: root });
 
-export async function json(...args: string[]) {
-  const { status, stdout, stderr } = await wirewatch(...args, '--json');
+/** What a command prints that must succeed, without a word on stderr. */
+export async function printed(...args: string[]): Promise<string> {
+  const { status, stdout, stderr } = await wirewatch(...args);
   assert.deepEqual([status, stderr], [0, '']);
-  return JSON.parse(stdout);
+  return stdout;
 }
+
+export const json = async (...args: string[]) => JSON.parse(await printed(...args, '--json'));
 
 /** Runs a command that must fail: with this exit code, a reason on stderr, and no output. */
 export async function failing(code: number, message: RegExp, ...args: string[]): Promise<void> {

@@ -12,9 +12,9 @@ export const asOther = (program: string, args: readonly string[]): [string, stri
   [...AS_OTHER, program, ...args],
 ];
 
-/** Whether this is root, and that user can read the program: not if it lies below a private folder. */
-export function canBeRunByAnother(): boolean {
-  if (process.getuid?.() !== 0) return false;
+/** The reason to skip a test; false if this is root, and that user can read the program: not below a private folder. */
+export function withoutAnotherUser(): string | false {
   const { command, args } = programCommand(['--version']);
-  return spawnSync('setpriv', [...AS_OTHER, command, ...args]).status === 0;
+  const isRun = () => spawnSync('setpriv', [...AS_OTHER, command, ...args]).status === 0;
+  return !(process.getuid?.() === 0 && isRun()) && 'it cannot be run as another user here';
 }

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Finding } from '../../src/check/finding.ts';
-import { runBeside } from './command.ts';
-import { type RunningProgram, runProgram } from './program.ts';
+import { runBeside, succeedBeside } from './command.ts';
+import { inFolder, type RunningProgram, serve } from './program.ts';
 
 export type Checked = ReturnType<typeof findingsOf>;
 
@@ -33,15 +33,16 @@ function findingsOf(code: number | null, stdout: string, stderr: string) {
   };
 }
 
-export async function command(data: string, ...args: string[]): Promise<void> {
-  const { status, stderr } = await runBeside([...args, '--data', data]);
-  assert.equal(status, 0, stderr);
-}
+/** Runs a test on an installation with an account, which has never been started. @param use its data folder is below the other */
+export const withAccount = (use: (data: string, folder: string) => Promise<void>) =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    await succeedBeside(['account', 'add', 'acme', '--name', 'Acme', '--data', data]);
+    await use(data, folder);
+  });
 
 export async function startAndStop(data: string): Promise<void> {
-  const running = runProgram(['serve', '--port', '0', '--data', data]);
-  await running.url();
-  await running.stop();
+  await (await serve(data)).stop();
 }
 
 /**

@@ -95,6 +95,21 @@ export async function runBeside(
   return { status, stdout, stderr };
 }
 
+/** As {@link runToEnd}, for a command that must succeed. */
+export function succeed(...command: Parameters<typeof runToEnd>): EndedCommand {
+  return succeeded(command[0], runToEnd(...command));
+}
+
+/** As {@link runBeside}, for a command that must succeed. */
+export async function succeedBeside(...command: Parameters<typeof runBeside>): Promise<EndedCommand> {
+  return succeeded(command[0], await runBeside(...command));
+}
+
+function succeeded(args: readonly string[], ended: EndedCommand): EndedCommand {
+  assert.equal(ended.status, 0, `${args.join(' ')}: ${ended.stdout}${ended.stderr}`);
+  return ended;
+}
+
 /** Starts the program for one command, and waits for its end. @param cwd its working directory */
 export function runAlone(
   args: readonly string[],

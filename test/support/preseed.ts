@@ -1,8 +1,7 @@
 /** Configurations with accounts, subscriptions and keys, in the test file's own folder. */
-import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { runBeside } from './command.ts';
+import { succeedBeside } from './command.ts';
 import { testFolder } from './test-folder.ts';
 
 export const folder = testFolder();
@@ -23,11 +22,8 @@ export function written(text: string): string {
   return file;
 }
 
-export async function json(...args: string[]) {
-  const { status, stdout, stderr } = await runBeside([...args, '--json']);
-  assert.equal(status, 0, stderr);
-  return JSON.parse(stdout);
-}
+export const json = async (...args: string[]) =>
+  JSON.parse((await succeedBeside([...args, '--json'])).stdout);
 
 export async function generated(): Promise<Generated> {
   return json('key', 'generate');

@@ -18,6 +18,8 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
+type Settings = Readonly<Record<string, string>>;
+
 export type RunningProgram = ReturnType<typeof watchProgram>;
 
 export interface RunOptions {
@@ -32,7 +34,7 @@ export interface RunOptions {
 /** Starts `wirewatch` with these arguments; its environment has only these settings. */
 export function runProgram(
   args: readonly string[],
-  settings: Readonly<Record<string, string>> = {},
+  settings: Settings = {},
   { through = (program, own) => [program, own], stderr, isKept = false }: RunOptions = {},
 ): RunningProgram {
   const start = programCommand(args, settings);
@@ -41,6 +43,12 @@ export function runProgram(
   const child = spawn(program, all, { ...start.options, stdio });
   if (!isKept) running.add(child);
   return watchProgram(child, args);
+}
+
+/** Starts `serve` on a data folder; resolves when it listens. */
+export async function serve(data: string, more: readonly string[] = [], settings: Settings = {}) {
+  const run = runProgram(['serve', '--data', data, '--port', '0', ...more], settings);
+  return { ...run, url: await run.url() };
 }
 
 function watchProgram(child: ChildProcess, args: readonly string[]) {

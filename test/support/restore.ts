@@ -6,10 +6,10 @@ import { after, before } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './appliance.ts';
-import { runToEnd } from './command.ts';
+import { runToEnd, succeed } from './command.ts';
 import { reading } from './database-content.ts';
 import { fileName, ndjson, newRow, newRows, nextWindowMs, type Row } from './export-files.ts';
-import { runProgram } from './program.ts';
+import { serve } from './program.ts';
 import { filesBelow, testFolder } from './test-folder.ts';
 
 export let appliance: Appliance;
@@ -53,16 +53,13 @@ export function run(...args: string[]) {
 }
 
 export function restored(...args: string[]) {
-  const { status, stdout, stderr } = run('restore', ...args, '--json');
-  assert.equal(status, 0, stderr);
-  return JSON.parse(stdout);
+  return JSON.parse(succeed(['restore', ...args, '--json']).stdout);
 }
 
 /** Makes a copy of a stopped installation. */
 export function backupOf(data: string, name: string): string {
   const copy = join(work, name);
-  const { status, stderr } = run('backup', copy, '--data', data);
-  assert.equal(status, 0, stderr);
+  succeed(['backup', copy, '--data', data]);
   return copy;
 }
 
@@ -99,8 +96,7 @@ export const epochsIn = (folder: string) =>
 /** Starts and stops an appliance on a folder. @returns its log */
 export async function served(data: string): Promise<readonly Record<string, unknown>[]> {
   const isThere = existsSync(join(data, 'detections.db'));
-  const serving = runProgram(['serve', '--data', data, '--port', '0']);
-  await serving.url();
+  const serving = await serve(data);
   if (!isThere)
     await serving.logged(
       'detections.db to be rebuilt',

@@ -5,17 +5,13 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { EXPORT_NAMES } from '../../../src/detection/content-type.ts';
 import { WINDOW_MS } from '../../../src/time.ts';
-import { runToEnd } from '../../support/command.ts';
+import { runToEnd, succeed } from '../../support/command.ts';
 import { csvValues } from '../../support/sample-rows.ts';
 import { testFolder } from '../../support/test-folder.ts';
+import { words } from '../../support/words.ts';
 
-const wirewatch = (...args: string[]) => runToEnd(args);
-
-function written(...args: string[]): Record<string, unknown>[] {
-  const { status, stdout, stderr } = wirewatch('generate', '--json', ...args);
-  assert.equal(status, 0, stderr);
-  return JSON.parse(stdout);
-}
+const written = (...args: string[]): Record<string, unknown>[] =>
+  JSON.parse(succeed(['generate', '--json', ...args]).stdout);
 
 test('by default the last window has just ended', () => {
   const newest = () => Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
@@ -52,35 +48,20 @@ test('the command writes what it reports, rows of the subscriptions with the con
 
 test('every row keeps to the export format', () => {
   for (const form of ['ndjson', 'csv.zst']) {
-    const files = written('--out', testFolder(), '--rows', '3000', '--form', form).map(({ file }) =>
-      String(file),
-    );
-    const { stdout } = wirewatch('ingest', 'validate', ...files, '--json');
-    const verdicts = JSON.parse(stdout);
+    const files = written('--out', testFolder(), '--rows', '3000', '--form', form);
+    const paths = files.map(({ file }) => String(file));
+    const verdicts = JSON.parse(succeed(['ingest', 'validate', ...paths, '--json']).stdout);
     assert.equal(verdicts.length, 2);
     for (const { valid, rows, errors, ignored_columns } of verdicts)
-      assert.deepEqual(
-        { valid, rows, errors, ignored_columns },
-        { valid: true, rows: 3000, errors: [], ignored_columns: [] },
-      );
+      assert.deepEqual([valid, rows, errors, ignored_columns], [true, 3000, [], []]);
   }
 });
 
 test('impossible option values are wrong usage', () => {
-  for (const wrong of [
-    ['--start', '2026-11-21T10:11:00Z'],
-    ['--start', '2026-02-30T00:00:00Z'],
-    ['--start', '1999-12-31T00:00:00Z'],
-    ['--start', '2099-12-31T23:50:00Z', '--windows', '2'],
-    ['--form', 'csv', '--trailer'],
-    ['--windows', '0'],
-    ['--rows', '1e3'],
-    ['--export', 'text'],
-    ['--form', 'json'],
-    ['--subscriptions', '7001,'],
-    ['--subscriptions', '7001:video'],
-    ['--backfill', 'Autumn'],
-  ])
-    assert.equal(wirewatch('generate', '--out', 'never', ...wrong).status, 2, wrong.join(' '));
-  assert.equal(wirewatch('generate', '--rows', '1').status, 2, '--out is missing');
+  const wrong = `--start 2026-11-21T10:11:00Z; --start 2026-02-30T00:00:00Z; --start 1999-12-31T00:00:00Z;
+    --start 2099-12-31T23:50:00Z --windows 2; --form csv --trailer; --form json; --windows 0; --rows 1e3;
+    --export text; --subscriptions 7001,; --subscriptions 7001:video; --backfill Autumn`;
+  for (const options of wrong.split(';'))
+    assert.equal(runToEnd(['generate', '--out', 'never', ...words(options)]).status, 2, options);
+  assert.equal(runToEnd(['generate', '--rows', '1']).status, 2, '--out is missing');
 });

@@ -38,11 +38,8 @@ for (const exportName of EXPORT_NAMES) {
     for (const [at, from] of THRESHOLDS[exportName].entries()) {
       assert.ok(scores.includes(from), `${from}`);
       const to = THRESHOLDS[exportName][at + 1];
-      if (to !== undefined)
-        assert.ok(
-          scores.some((score) => score > from && score < to),
-          `above ${from}`,
-        );
+      const isBetween = (score: number) => score > from && (to === undefined || score < to);
+      assert.ok(to === undefined || scores.some(isBetween), `above ${from}`);
     }
     const headlines = rows.map((row) => row.article_headline ?? '').join('');
     for (const odd of ['"', ',', 'ü', '\u{1F4F7}', '橋', 'ا', '\n', '\t', '\\', '\u200f'])

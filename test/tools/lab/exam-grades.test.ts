@@ -70,11 +70,10 @@ test('Retry-After is a lower bound', () => {
 });
 
 test('waits grow with consecutive errors', () => {
-  const waiting = (...waits: number[]) =>
-    requestsOf(
-      failure(503),
-      ...waits.map((wait, at) => ({ wait, ...(at < waits.length - 1 ? failure(500) : {}) })),
-    );
+  const waiting = (...waits: number[]) => {
+    const later = waits.map((wait, at) => ({ wait, ...(at < waits.length - 1 ? failure(500) : {}) }));
+    return requestsOf(failure(503), ...later);
+  };
   assertGrade(null, waiting(1, 2, 4));
   assertGrade(null, waiting(1, 1.1, 2));
   assertGrade(null, waiting(1));
@@ -166,10 +165,7 @@ test('a period that was begun is read to its end', () => {
 test('the copy has every detection once, in its latest version, also after a restore', () => {
   const copied = (...versions: [string, number][]) => ({
     versions: new Map(versions),
-    expected: new Map([
-      ['a', 2],
-      ['b', 1],
-    ] as const),
+    expected: new Map(Object.entries({ a: 2, b: 1 })),
     repeated: new Set<string>(),
   });
   const copy = (...versions: [string, number][]) => ({ copy: copied(...versions) });
@@ -202,10 +198,9 @@ test('a rule without an occasion to break it is not tested', () => {
 });
 
 test('a copy that was not read has its reason', () => {
+  const given = { isRestarted: true, unfinished: '401: it did not ask' };
   const reason = (hasCopy: boolean) =>
-    gradeClient(
-      Object.assign(new Evidence(), { hasCopy, isRestarted: true, unfinished: '401: it did not ask' }),
-    )
+    gradeClient(Object.assign(new Evidence(), { hasCopy, ...given }))
       .filter(({ rule }) => ['rows_with_cursor', 'keeps_versions', 'right_copy'].includes(rule))
       .map(({ detail }) => detail);
   const [ended, none] = ['the exam ended before', /^the exam cannot read the copy: .*--copy$/];

@@ -1,24 +1,15 @@
 /** The clock of a lab: everything due happens when it is moved. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { runBeside } from '../../support/command.ts';
 import { CHANGES, follow, type Lab, SPRING, withLab } from '../../support/lab.ts';
+import { granted, inBody, postToken } from '../../support/token-client.ts';
 
 test('due events happen at once: tokens, keys, the allowance, since, windows, waits', () =>
   withLab(['--clock', '2090-05-10T12:00Z'], async (lab) => {
     // The command checks the time by its own clock.
     const id = lab.key.split('_')[2] ?? '';
-    const expires = ['key', 'set', id, '--expires', '2090-06-19T12:00:00Z', '--data', lab.data];
-    assert.equal((await runBeside(expires)).status, 0);
-    const granted = await fetch(`${lab.url}/oauth/token`, {
-      method: 'POST',
-      body: new URLSearchParams({
-        grant_type: 'client_credentials',
-        client_id: id,
-        client_secret: lab.key,
-      }),
-    });
-    const { access_token } = await lab.json(granted);
+    await lab.command('key', 'set', id, '--expires', '2090-06-19T12:00:00Z');
+    const { access_token } = await granted(await postToken(lab, inBody({ id, secret: lab.key })));
     const asToken = { authorization: `Bearer ${access_token}` };
     assert.equal((await lab.get('/v1/me', asToken)).status, 200);
     await lab.control('allowance');
@@ -46,13 +37,9 @@ async function waitAndMove(lab: Lab): Promise<string> {
   const { cursor } = await follow(lab, 'since=2090-05-10T00:00:00Z');
   const waiting = lab.get(`${CHANGES}?cursor=${cursor}`, { prefer: 'wait=60' });
   // The request must be waiting before the clock is moved.
-  for (let begun = false; !begun; ) {
-    const { requests } = await lab.control('report');
-    begun = requests.some(
-      ({ prefer, status }: { prefer: string | null; status: number | null }) =>
-        prefer !== null && status === null,
-    );
-  }
+  type Asked = { readonly prefer: string | null; readonly status: number | null };
+  const isWaiting = ({ prefer, status }: Asked) => prefer !== null && status === null;
+  while (!(await lab.control('report')).requests.some(isWaiting));
   const beganMs = performance.now();
   const { now } = await lab.control('clock', { advance: '+26h' });
   assert.ok(Math.abs(Date.parse(now) - Date.parse('2090-05-11T14:00Z')) < 300_000);

@@ -1,13 +1,13 @@
 /** How a lab is controlled: by commands, by HTTP from the same machine, and by a scenario. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
-import { request } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ENDPOINTS } from '../../../src/http/endpoints/all.ts';
 import { ENDPOINT_IDS } from '../../../src/operations/lab.ts';
 import { createInstallation } from '../../support/appliance.ts';
-import { assertFailed, runBeside } from '../../support/command.ts';
+import { assertFailed, runBeside, succeedBeside } from '../../support/command.ts';
+import { send } from '../../support/console-client.ts';
 import { CHANGES, SINCE_SPRING, SPRING, startLab, withLab } from '../../support/lab.ts';
 import { example } from '../../support/manual.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
@@ -15,11 +15,8 @@ import { until } from '../../support/until.ts';
 
 test('the commands are clients of the running lab', () =>
   withLab(['--clock', SPRING], async (lab, folder) => {
-    const done = async (line: string) => {
-      const run = runProgram(['lab', ...line.split(' '), '--data', lab.data]);
-      assert.equal(await run.ended, 0, run.stderr());
-      return JSON.parse(run.stdout());
-    };
+    const done = async (line: string) =>
+      JSON.parse((await succeedBeside(['lab', ...line.split(' '), '--data', lab.data])).stdout);
     for (const [when, now] of [
       ['+26h --json', '2026-03-30T02:'],
       ['2026-04-01T00:00Z', '2026-04-01T00:'],
@@ -41,40 +38,25 @@ test('the commands are clients of the running lab', () =>
     assert.deepEqual(await done('fault clear'), []);
     assert.equal((await lab.get('/v1/me')).status, 200);
     const { requests } = await done('report');
-    assert.deepEqual(
-      requests.map(({ status, fault }: { status: number; fault: string | null }) => [status, fault]),
-      [
-        [200, null],
-        [429, 'f1'],
-        [200, null],
-      ],
-    );
+    const answers = requests.map((one: { status: number; fault: string }) => `${one.status} ${one.fault}`);
+    assert.deepEqual(answers, ['200 null', '429 f1', '200 null']);
     const wrong = await runBeside(['lab', 'correct', ids[0], '--score', 'ten', '--data', lab.data]);
-    assertFailed(
-      wrong,
-      2,
-      /option '--score <number>' argument 'ten' is invalid\. Expected a score: 0 to 100 for text, 0 to 99 for an image/,
-    );
+    const score = /'--score <number>' argument 'ten' is .* a score: 0 to 100 for text, 0 to 99 for an image/;
+    assertFailed(wrong, 2, score);
     const nobody = await runBeside(['lab', 'drop', '--data', join(folder, 'none')]);
     assertFailed(nobody, 1, /no lab runs in .*none\. Start one with: wirewatch lab/);
   }));
 
 test('the lab accepts only local requests with its own Host, and explains refusals', () =>
   withLab(['--clock', SPRING], async (lab) => {
-    const asked = (headers: Readonly<Record<string, string>>) =>
-      new Promise<number>((resolve, reject) => {
-        request(`${lab.url}/operations/lab-clock`, { method: 'POST', headers }, (response) => {
-          response.resume();
-          resolve(response.statusCode ?? 0);
-        })
-          .on('error', reject)
-          .end();
-      });
+    const asked = async (headers: Readonly<Record<string, string>>) =>
+      (await send('POST', `${lab.url}/operations/lab-clock`, headers)).status;
     assert.equal(await asked({ host: 'localhost:8080' }), 200);
     assert.equal(await asked({ host: 'attacker.example' }), 403);
     assert.equal(await asked({ origin: 'https://attacker.example' }), 403);
     const [plain, { detail: why }] = await lab.post('drop', '{}', 'text/plain');
     assert.deepEqual([plain, why], [400, 'Content-Type: expected application/json']);
+    const gap = (status: string, window: string) => JSON.stringify({ export: 'newswire', status, window });
     for (const [name, given, expected, detail = /./] of [
       ['drop', '{"rowz": 1}', 400, /^rowz: unknown; did you mean rows\?$/],
       ['drop', '{"rows": "many"}', 400, /^rows: expected a whole number from 0 to 10,000, found "many"$/],
@@ -89,14 +71,9 @@ test('the lab accepts only local requests with its own Host, and explains refusa
       ['clock', '{"advance": "1h", "when": "1h"}', 400],
       ['clock', '{"advance": "40000d"}', 400],
       ['correct', '{"id": "t.7001.1.1", "score": 1}', 404],
-      ['gap', '{"export": "newswire", "status": "missing", "window": "2026-03-28T23:50Z"}', 409],
-      [
-        'gap',
-        '{"export": "newswire", "status": "failed", "window": "2026-03-28T23:50Z"}',
-        409,
-        /^window 2026-03-28T23:50:00Z of newswire is done/,
-      ],
-      ['gap', '{"export": "newswire", "status": "failed", "window": "2026-03-29T00:00Z"}', 409, /not ended/],
+      ['gap', gap('missing', '2026-03-28T23:50Z'), 409],
+      ['gap', gap('failed', '2026-03-28T23:50Z'), 409, /^window 2026-03-28T23:50:00Z of newswire is done/],
+      ['gap', gap('failed', '2026-03-29T00:00Z'), 409, /not ended/],
       ['nothing', '{}', 404],
       ['report', '{"after": "soon"}', 400, /^after: expected a whole number from 0 to .*, found "soon"$/],
       ['fault-clear', '{"id": "f9"}', 404],
@@ -111,11 +88,6 @@ test('the lab accepts only local requests with its own Host, and explains refusa
 
 test('other operations work on a running lab, and a lab operation on no other installation', async () => {
   await withLab(['--clock', SPRING], async (lab) => {
-    const operate = async (...args: string[]) => {
-      const run = await runBeside([...args, '--data', lab.data, '--json']);
-      assert.equal(run.status, 0, run.stderr);
-      return JSON.parse(run.stdout);
-    };
     // So that the window that ended last is free.
     await lab.control('clock', { advance: '10m' });
     const { window_start } = await lab.control('gap', { export: 'newswire', status: 'failed' });
@@ -123,19 +95,19 @@ test('other operations work on a running lab, and a lab operation on no other in
     assert.equal(files[0].window_start, window_start);
     const isServed = async () => (await lab.get(`/v1/detections/${files[0].ids[0]}`)).status;
     assert.equal(await isServed(), 404, 'its file is held');
-    assert.equal((await operate('window', 'reset', 'newswire', window_start)).status, 'done');
+    assert.equal((await lab.command('window', 'reset', 'newswire', window_start)).status, 'done');
     assert.equal(await isServed(), 200);
-    await operate('account', 'add', 'other', '--name', 'Other');
-    await operate('subscription', 'add', '9001', '--account', 'other');
+    await lab.command('account', 'add', 'other', '--name', 'Other');
+    await lab.command('subscription', 'add', '9001', '--account', 'other');
     const terms = ['--scopes', 'detections:read', '--subscriptions', '9001'];
-    const { key } = await operate('key', 'create', '--name', 'other', '--account', 'other', ...terms);
+    const { key } = await lab.command('key', 'create', '--name', 'other', '--account', 'other', ...terms);
     const dropped = await lab.control('drop', { rows: 1, export: 'newswire', subscription: 9001 });
     const asOther = { authorization: `Bearer ${key}` };
     const target = `/v1/detections/${dropped.files[0].ids[0]}`;
     assert.deepEqual([(await lab.get(target)).status, (await lab.get(target, asOther)).status], [404, 200]);
     await lab.control('allowance', { account: 'other' });
     assert.deepEqual([(await lab.get(target)).status, (await lab.get(target, asOther)).status], [404, 429]);
-    const trail = await operate('audit');
+    const trail = await lab.command('audit');
     assert.ok(trail.some(({ command }: { command: string }) => command === 'window reset'));
   });
   using installation = createInstallation();

@@ -3,51 +3,44 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { SampleSubscription } from '../../../src/tools/generate/rows.ts';
 import { assertFailed, runBeside } from '../../support/command.ts';
-import { CHANGES, follow, SINCE_SPRING, SPRING, startLab } from '../../support/lab.ts';
+import { CHANGES, follow, SINCE_SPRING, SPRING, startLab, withLab } from '../../support/lab.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
+import { testFolder } from '../../support/test-folder.ts';
 
 test('a seed gives the same month of detections and the same key at any time', async () => {
   const seen: { ids: string[]; photos: unknown; key: string }[] = [];
-  for (const [seed, clock] of [
-    ['7', SPRING],
-    ['7', '2027-10-01T12:34Z'],
-    ['8', SPRING],
-  ] as const) {
-    await inFolder(async (folder) => {
-      const keyFile = join(folder, 'key.txt');
-      const lab = await startLab(folder, ['--seed', seed, '--clock', clock, '--key-file', keyFile]);
+  const start = async (seed: string, clock: string) => {
+    const keyFile = join(testFolder(), 'key.txt');
+    await withLab(['--seed', seed, '--clock', clock, '--key-file', keyFile], async (lab) => {
+      const since = `since=${new Date(Date.parse(clock) - 1000).toISOString()}`;
       assert.equal(readFileSync(keyFile, 'utf8').trim(), lab.key);
       const { now } = await lab.control('clock');
       const aheadMs = Date.parse(now) - Date.parse(clock);
       assert.ok(aheadMs >= 0 && aheadMs < 300_000, `the clock shows ${now}`);
-      const { rows, as_of } = await follow(lab, `since=${new Date(Date.parse(clock) - 1000).toISOString()}`);
+      const { rows, as_of } = await follow(lab, since);
       assert.ok(Date.parse(clock) - Date.parse(as_of) < 600_000 + 300_000, as_of);
       const me = await lab.read('/v1/me');
-      assert.deepEqual(
-        me.subscriptions.map((one: { id: number; content_types: string[] }) => [one.id, one.content_types]),
-        [
-          [7001, ['text', 'image']],
-          [7002, ['text', 'image']],
-        ],
-      );
+      const read = me.subscriptions.map((one: SampleSubscription) => `${one.id} ${one.content_types}`);
+      assert.deepEqual(read, ['7001 text,image', '7002 text,image']);
       const starts = me.subscriptions.map((one: { data_starts: { text: string } }) => one.data_starts.text);
       const daysAgo = (Date.parse(clock) - Math.min(...starts.map(Date.parse))) / 86_400_000;
       assert.ok(daysAgo > 28 && daysAgo < 32, `data start ${daysAgo} days ago`);
       assert.deepEqual(me.data_gaps, { text: [], image: [] });
       assert.equal((await lab.read('/v1/health')).status, 'ok');
       assert.doesNotMatch(lab.run.stderr(), /backfill-lab-month/, 'the initial month must not be logged');
-      const { data } = await lab.read(
-        `${CHANGES}?since=${new Date(Date.parse(clock) - 1000).toISOString()}&content_type=image&fields=source.image_url`,
-      );
+      const { data } = await lab.read(`${CHANGES}?${since}&content_type=image&fields=source.image_url`);
       // Without the address of the lab.
       const photos = data.map(({ source }: { source: { image_url: string } }) =>
         source.image_url.slice(lab.url.length),
       );
       seen.push({ ids: rows.map(({ id, version }) => `${id} ${version}`), photos, key: lab.key });
-      await lab.stop();
     });
-  }
+  };
+  await start('7', SPRING);
+  await start('7', '2027-10-01T12:34Z');
+  await start('8', SPRING);
   const [first, second, third] = seen;
   assert.ok(first !== undefined && first.ids.length > 500);
   assert.match(JSON.stringify(first.photos), /signature=/);
@@ -90,11 +83,8 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     assertFailed(await ofLab('lab', 'drop'), 1, /ingest is paused, .* wirewatch ingest resume/);
     await ofLab('ingest', 'resume');
     await before.stop();
-    for (const args of [['serve', '--port', '0'], ['status'], ['key', 'list'], ['audit'], ['verify']]) {
-      const run = await runBeside([...args, '--data', before.data]);
-      assert.equal(run.status, 78, args.join(' '));
-      assert.match(run.stderr, /belongs to "wirewatch lab"/);
-    }
+    for (const args of [['serve', '--port', '0'], ['status'], ['key', 'list'], ['audit'], ['verify']])
+      assertFailed(await runBeside([...args, '--data', before.data]), 78, /belongs to "wirewatch lab"/);
     const demo = await runBeside(['demo', '--data', before.data, '--port', '0']);
     assert.equal(demo.status, 78);
     const other = join(folder, 'installation');

@@ -4,10 +4,11 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync 
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { DAY_MS } from '../../../src/time.ts';
-import { asOther, canBeRunByAnother } from '../../support/another-user.ts';
-import { runBeside } from '../../support/command.ts';
+import { asOther, withoutAnotherUser } from '../../support/another-user.ts';
+import { assertFailed, runBeside, succeedBeside } from '../../support/command.ts';
 import { runProgram } from '../../support/program.ts';
 import { sqlIn, subscription, withService } from '../../support/pull.ts';
+import { words } from '../../support/words.ts';
 
 type Use = Parameters<typeof withService>[2];
 const withStream = (use: Use) => withService([subscription(7001, 'text')], [], use);
@@ -15,37 +16,28 @@ const withStream = (use: Use) => withService([subscription(7001, 'text')], [], u
 /** @param next must be said, and nothing of a data folder */
 async function isRefused(args: string[], next: RegExp, through?: typeof asOther): Promise<void> {
   const run = runProgram(args, {}, through === undefined ? {} : { through });
-  const status = await run.ended;
-  const stderr = run.stderr();
-  assert.equal(status, 1, stderr);
-  assert.match(stderr, next);
-  assert.doesNotMatch(stderr, /restore|--data|data folder|WIREWATCH_DEBUG/);
+  assertFailed({ status: await run.ended, stderr: run.stderr() }, 1, next);
+  assert.doesNotMatch(run.stderr(), /restore|--data|data folder|WIREWATCH_DEBUG/);
 }
 
 test('a damaged copy is to be deleted or left, wherever the damage is found', () =>
   withStream(async (to, folder) => {
     const into = join(folder, 'copy.db');
     const args = [...to, '--into', into];
-    assert.equal((await runBeside(args)).status, 0);
+    await succeedBeside(args);
     sqlIn(
       into,
       `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
        INSERT INTO detections SELECT 't.7001.1.' || i, 1, hex(randomblob(200)) FROM n`,
     );
     const sound = readFileSync(into);
-    // Counting reads the index alone.
-    for (const [damaged, ...more] of [
-      ['state'],
-      ['sqlite_autoindex_detections_1'],
-      ['detections', '--compare'],
-    ]) {
+    for (const damaged of ['state', 'sqlite_autoindex_detections_1', 'detections']) {
       const [found] = sqlIn(into, `SELECT rootpage FROM sqlite_schema WHERE name = '${damaged}'`);
       const page = Number(found?.rootpage) - 1;
       writeFileSync(into, Buffer.from(sound).fill(0xff, page * 16_384, (page + 1) * 16_384));
-      await isRefused(
-        [...args, ...more],
-        /copy\.db is damaged\. Name another file with --into, or delete it/,
-      );
+      // Counting reads the index alone.
+      const all = damaged === 'detections' ? [...args, '--compare'] : args;
+      await isRefused(all, /copy\.db is damaged\. Name another file with --into, or delete it/);
       writeFileSync(into, sound);
     }
     sqlIn(into, "UPDATE state SET notes = '{}'");
@@ -87,32 +79,21 @@ test('a file that pull did not make is named and not changed', () =>
     assert.deepEqual(contents(), before);
   }));
 
-test(
-  'files that belong to another user are named, with what to do',
-  {
-    skip: !canBeRunByAnother() && 'it cannot be run as another user here',
-  },
-  () =>
-    withStream(async (to, folder) => {
-      chmodSync(folder, 0o755);
-      for (const name of ['secret', 'own.db', 'own.ndjson'])
-        writeFileSync(join(folder, name), 'ww_live_x', { mode: 0o600 });
-      for (const [file, more, named = file] of [
-        ['own.db', []],
-        ['own.db', ['--compare']],
-        ['new.db', []],
-        ['new.ndjson', [], 'new.ndjson.lock'],
-        ['own.ndjson', ['--compare']],
-      ] as const) {
-        const next = new RegExp(
-          `/${named} cannot be opened: permission denied\\. Name another file with --into`,
-        );
-        await isRefused([...to, '--into', join(folder, file), ...more], next, asOther);
-      }
-      const unread = /secret cannot be read: permission denied\. Name another file with --key-file/;
-      const key = ['--key-file', join(folder, 'secret')];
-      await isRefused([...to, '--into', join(folder, 'new.db'), ...key], unread, asOther);
-    }),
+test('files that belong to another user are named, with what to do', { skip: withoutAnotherUser() }, () =>
+  withStream(async (to, folder) => {
+    chmodSync(folder, 0o755);
+    for (const name of ['secret', 'own.db', 'own.ndjson'])
+      writeFileSync(join(folder, name), 'ww_live_x', { mode: 0o600 });
+    for (const into of ['own.db', 'own.db --compare', 'new.db', 'new.ndjson', 'own.ndjson --compare']) {
+      const [file = '', ...more] = into.split(' ');
+      const named = file === 'new.ndjson' ? 'new.ndjson.lock' : file;
+      const said = `/${named} cannot be opened: permission denied\\. Name another file with --into`;
+      await isRefused([...to, '--into', join(folder, file), ...more], new RegExp(said), asOther);
+    }
+    const unread = /secret cannot be read: permission denied\. Name another file with --key-file/;
+    const key = ['--key-file', join(folder, 'secret')];
+    await isRefused([...to, '--into', join(folder, 'new.db'), ...key], unread, asOther);
+  }),
 );
 
 test('the key file may be the output of key create --json; its content is never shown', () =>
@@ -120,8 +101,7 @@ test('the key file may be the output of key create --json; its content is never 
     const key = join(folder, 'key');
     const args = [...to, '--into', join(folder, 'copy.db')];
     writeFileSync(key, JSON.stringify({ id: 'x', key: 'ww_live_x' }, null, 2));
-    const { status, stderr } = await runBeside(args);
-    assert.equal(status, 0, stderr);
+    await succeedBeside(args);
     for (const wrong of ['{"id":"x"}', '{"key":', 'two words']) {
       writeFileSync(key, wrong);
       const refused = await runBeside(args);
@@ -135,28 +115,19 @@ test('the key file may be the output of key create --json; its content is never 
 
 test('an invalid base address, format or wait, and --since with --full', () =>
   withStream(async (to, folder) => {
-    for (const wrong of [
-      ['--base-url', 'ftp://x'],
-      ['--format', 'xml'],
-      ['--full', '--since', '2026-01-01T00:00:00Z'],
-      ['--poll-seconds', '86401'],
-    ])
-      assert.equal(
-        (await runBeside([...to, '--into', join(folder, 'copy.db'), ...wrong])).status,
-        2,
-        wrong.join(' '),
-      );
+    const wrong =
+      '--base-url ftp://x; --format xml; --full --since 2026-01-01T00:00:00Z; --poll-seconds 86401';
+    for (const options of wrong.split(';')) {
+      const { status } = await runBeside([...to, '--into', join(folder, 'copy.db'), ...words(options)]);
+      assert.equal(status, 2, options);
+    }
   }));
 
 test('the extension tells the format; a copy is not continued in another, nor with --full if it began without', () =>
   withStream(async (to, folder, requests) => {
-    for (const [made, other = ''] of [
-      ['sqlite', 'ndjson'],
-      ['ndjson', 'sqlite'],
-    ]) {
+    for (const [made, other] of Object.entries({ sqlite: 'ndjson', ndjson: 'sqlite' })) {
       const args = [...to, '--into', join(folder, `copy.${made}`)];
-      const begun = await runBeside(args);
-      assert.equal(begun.status, 0, begun.stderr);
+      const begun = await succeedBeside(args);
       assert.match(begun.stdout, /run the command again with --full\.\n$/);
       const isDatabase = readFileSync(join(folder, `copy.${made}`), 'latin1').startsWith('SQLite format 3');
       assert.equal(isDatabase, made === 'sqlite');
@@ -165,13 +136,12 @@ test('the extension tells the format; a copy is not continued in another, nor wi
 
       requests.length = 0;
       const refused = await runBeside([...args, '--full']);
-      assert.equal(refused.status, 2, refused.stderr);
-      assert.match(refused.stderr, /was started without --full\. Leave out --full to continue it\./);
+      assertFailed(refused, 2, /was started without --full\. Leave out --full to continue it\./);
       assert.deepEqual(requests, []);
       const advised = (text: string) => (/ delete (\S+)(?: and (\S+\.place))? /.exec(text) ?? []).slice(1);
       assert.deepEqual(advised(refused.stderr), advised(begun.stdout));
       for (const file of advised(refused.stderr)) if (file !== undefined) rmSync(file);
-      for (const turn of [1, 2]) assert.equal((await runBeside([...args, '--full'])).status, 0, `${turn}`);
+      for (const _ of [1, 2]) await succeedBeside([...args, '--full']);
       assert.match(requests[0] ?? '', /^\/v1\/detections\?/);
     }
   }));
@@ -179,8 +149,7 @@ test('the extension tells the format; a copy is not continued in another, nor wi
 test('a full copy starts the stream a day before as_of first, and then follows it by cursor', () =>
   withStream(async (to, folder, requests) => {
     const [fromMs, toMs] = [Date.now() - 62_000 - DAY_MS, Date.now() - DAY_MS];
-    const { status, stderr } = await runBeside([...to, '--into', join(folder, 'copy.db'), '--full']);
-    assert.equal(status, 0, stderr);
+    await succeedBeside([...to, '--into', join(folder, 'copy.db'), '--full']);
     const urls = requests.map((url) => new URL(url, 'http://x'));
     assert.deepEqual(
       urls.map(({ pathname, searchParams }) => `${pathname} ${searchParams.get('limit')}`),
@@ -189,8 +158,6 @@ test('a full copy starts the stream a day before as_of first, and then follows i
     const sinceMs = Date.parse(urls[1]?.searchParams.get('since') ?? '');
     // No period shows what an export has put up to a day ahead.
     assert.ok(sinceMs >= fromMs && sinceMs <= toMs, "by the server's clock if there is no as_of");
-    assert.deepEqual(
-      [urls[3]?.searchParams.get('cursor'), urls[3]?.searchParams.get('since')],
-      ['abc', null],
-    );
+    const next = urls[3]?.searchParams;
+    assert.deepEqual([next?.get('cursor'), next?.get('since')], ['abc', null]);
   }));

@@ -32,19 +32,14 @@ for (const answered of [429, 500, 502, 503, 504])
       assert.equal(requests[0], requests[1], 'the same request');
     }));
 
-for (const [name, after] of [
-  ['0 seconds', '0'],
-  ['a time in the past', new Date(Date.now() - 60_000).toUTCString()],
-] as const)
+const PAST = { '0 seconds': '0', 'a time in the past': new Date(Date.now() - 60_000).toUTCString() };
+for (const [name, after] of Object.entries(PAST))
   test(`a service whose Retry-After is always ${name} is not asked at once again and again`, () =>
-    against(
-      Array.from({ length: 3 }, () => [503, { 'retry-after': after }]),
-      ({ status, stderr, requests }) => {
-        assert.equal(status, 0, stderr);
-        assert.match(stderr, /waiting 0 s[\s\S]*waiting 2 s[\s\S]*waiting 4 s/);
-        assert.equal(requests.length, 4);
-      },
-    ));
+    against(Array(3).fill([503, { 'retry-after': after }]), ({ status, stderr, requests }) => {
+      assert.equal(status, 0, stderr);
+      assert.match(stderr, /waiting 0 s[\s\S]*waiting 2 s[\s\S]*waiting 4 s/);
+      assert.equal(requests.length, 4);
+    }));
 
 test('a redirect is not followed, but named', () =>
   against([[308, { location: '/moved' }]], ({ status, stderr, requests }) => {
@@ -54,11 +49,8 @@ test('a redirect is not followed, but named', () =>
   }));
 
 test('without Retry-After the wait doubles', () =>
-  against(
-    Array.from({ length: 2 }, () => [503, {}]),
-    ({ status, stderr, requests }) => {
-      assert.equal(status, 0, stderr);
-      assert.match(stderr, /waiting 1 s[\s\S]*waiting 2 s/);
-      assert.equal(requests.length, 3);
-    },
-  ));
+  against(Array(2).fill([503, {}]), ({ status, stderr, requests }) => {
+    assert.equal(status, 0, stderr);
+    assert.match(stderr, /waiting 1 s[\s\S]*waiting 2 s/);
+    assert.equal(requests.length, 3);
+  }));

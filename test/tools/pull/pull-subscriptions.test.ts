@@ -9,7 +9,7 @@ import { beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../../src/time.ts';
 import { createKey, sharedAppliance } from '../../support/appliance.ts';
-import { assertFailed, NO_PRELOAD, runBeside } from '../../support/command.ts';
+import { assertFailed, NO_PRELOAD, runBeside, succeedBeside } from '../../support/command.ts';
 import { idOf, ndjson, newRow, type Row } from '../../support/export-files.ts';
 import { preloaded } from '../../support/preload.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
@@ -42,13 +42,8 @@ const every = (...subscriptions: number[]) => subscriptions.flatMap((id) => ids[
 const withCopy = (use: (into: string, pull: (...more: string[]) => Promise<string>) => Promise<void>) =>
   inFolder((folder) => {
     const into = join(folder, 'copy.db');
-    return use(into, async (...more) => {
-      const { status, stdout, stderr } = await runBeside(
-        pullArgs({ ...appliance, key }, folder, '--into', into, ...more),
-      );
-      assert.equal(status, 0, stderr + stdout);
-      return stdout;
-    });
+    const args = (more: string[]) => pullArgs({ ...appliance, key }, folder, '--into', into, ...more);
+    return use(into, async (...more) => (await succeedBeside(args(more))).stdout);
   });
 
 const idsIn = (into: string) => sqlIn(into, 'SELECT id FROM detections ORDER BY id').map(({ id }) => `${id}`);
@@ -104,10 +99,8 @@ test('one that was removed during the walk, and came back, is copied completely'
     const to = new Date().toISOString().slice(0, 10);
     const step = (subscription_id: number) => ({ subscription_id, content_type: 'text', from, to });
     const walk = JSON.stringify({ steps: [step(7002), step(7001)], cursor: 'of-the-first' });
-    sqlIn(
-      into,
-      `DELETE FROM detections; UPDATE state SET notes = json_set(notes, '$.walk', json('${walk}'))`,
-    );
+    sqlIn(into, 'DELETE FROM detections');
+    sqlIn(into, `UPDATE state SET notes = json_set(notes, '$.walk', json('${walk}'))`);
     reads(7001);
     await pull();
     assert.deepEqual(idsIn(into), every(7001));
@@ -118,41 +111,29 @@ test('one that was removed during the walk, and came back, is copied completely'
 
 test('one that is removed or added again during the walk changes it; a 400 for another reason ends it', () => {
   const subscriptions = [subscription(7001, 'text'), subscription(7002, 'text')];
-  const begun: Responses = [
-    [200, {}],
-    [200, {}],
-  ];
-  const removed: Responses = [...begun, [400, {}, () => void subscriptions.shift()]];
+  const removed: Responses = [...Array(2).fill([200, {}]), [400, {}, () => void subscriptions.shift()]];
   return withService(subscriptions, removed, async (to, folder, requests, responses) => {
-    const pull = () => runBeside([...to, '--into', join(folder, 'copy.db'), '--full']);
-    const walked = await pull();
-    assert.equal(walked.status, 0, walked.stderr);
+    const args = [...to, '--into', join(folder, 'copy.db'), '--full'];
+    await succeedBeside(args);
     assert.match(requests.at(-2) ?? '', /detections\?subscription_id=7002/);
     const data_starts = { text: formatMs(Date.now() - 40 * DAY_MS) };
     subscriptions.push({ ...subscription(7003, 'text'), data_starts });
     responses.push([200, {}], [400, {}]);
-    assertFailed(await pull(), 1, /detections answered with status 400/);
+    assertFailed(await runBeside(args), 1, /detections answered with status 400/);
 
     // Removed, and added again: the service refuses its earlier days.
     subscriptions.splice(-1, 1, subscription(7003, 'text'));
     requests.length = 0;
-    assert.equal((await pull()).status, 0);
+    await succeedBeside(args);
     const read = requests.map((target) => new URL(target, 'http://x').searchParams);
     const from = new Date().toISOString().slice(0, 10);
-    assert.deepEqual(
-      read.map((query) => [query.get('subscription_id'), query.get('from')]),
-      [
-        ['7003', null],
-        ['7003', from],
-        [null, null],
-      ],
-    );
+    const asked = read.map((query) => `${query.get('subscription_id')} ${query.get('from')}`);
+    assert.deepEqual(asked, ['7003 null', `7003 ${from}`, 'null null']);
 
     // Removed before any of its periods is read.
     subscriptions.push(subscription(7004, 'text'));
     responses.push([400, {}, () => void subscriptions.pop()]);
-    const unplanned = await pull();
-    assert.equal(unplanned.status, 0, unplanned.stderr);
+    await succeedBeside(args);
   });
 });
 
@@ -164,9 +145,8 @@ test('with --follow, one that was added is copied completely', { skip: NO_PRELOA
     const fast = 'const now = performance.now.bind(performance); performance.now = () => now() * 1000;';
     const program = runProgram(pullArgs({ ...appliance, key }, folder, ...follow), preloaded(fast));
     const has = (expected: string[]) => () =>
-      existsSync(into) && expected.every((id) => readFileSync(into, 'utf8').includes(`"${id}"`))
-        ? true
-        : undefined;
+      (existsSync(into) && expected.every((id) => readFileSync(into, 'utf8').includes(`"${id}"`))) ||
+      undefined;
     await program.until('the history', has(every(7001)));
     reads(7001, 7002);
     await program.until('the history of the other', has(every(7001, 7002)));

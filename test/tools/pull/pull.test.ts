@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { grouped } from '../../../src/counted.ts';
 import { formatMs, HOUR_MS, WINDOW_MS } from '../../../src/time.ts';
 import { createKey, sharedAppliance } from '../../support/appliance.ts';
-import { assertFailed, runBeside } from '../../support/command.ts';
+import { assertFailed, runBeside, succeedBeside } from '../../support/command.ts';
 import { fresh } from '../../support/followers.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
 import { pullArgs, sqlIn } from '../../support/pull.ts';
@@ -27,10 +27,8 @@ await generated('--windows', '4', '--rows', '300');
 
 /** Drops sample files, and waits until they are applied. */
 async function generated(...options: string[]): Promise<void> {
-  const generate = words(
-    `generate --subscriptions 7001,7002:text --seed pull --json --out ${appliance.drop}`,
-  );
-  for (const { file } of JSON.parse(appliance.cli([...generate, ...options]).stdout)) {
+  const generate = `generate --subscriptions 7001,7002:text --seed pull --json --out ${appliance.drop}`;
+  for (const { file } of JSON.parse(appliance.cli([...words(generate), ...options]).stdout)) {
     const line = await appliance.processed(basename(file));
     assert.equal(line.msg, 'file applied', JSON.stringify(line));
   }
@@ -48,20 +46,14 @@ async function served(): Promise<Map<string, string>> {
 function copyIn(path: string): Map<string, string> {
   const [state, ...more] = sqlIn(path, 'SELECT cursor FROM state');
   assert.deepEqual([typeof state?.cursor, more], ['string', []], 'pull must have started to read the stream');
-  const rows = sqlIn(path, 'SELECT id, version, body FROM detections ORDER BY id').map(
-    ({ id, version, body }) => {
+  const rows = sqlIn(path, 'SELECT id, version, body FROM detections ORDER BY id');
+  return new Map(
+    rows.map(({ id, version, body }) => {
       const detection = JSON.parse(`${body}`);
       assert.deepEqual([detection.id, detection.version, 'event' in detection], [id, version, false]);
-      return [`${id}`, comparable(detection)] as const;
-    },
+      return [`${id}`, comparable(detection)];
+    }),
   );
-  return new Map(rows);
-}
-
-async function succeeds(args: string[]): Promise<{ stdout: string; stderr: string }> {
-  const { status, ...output } = await runBeside(args);
-  assert.equal(status, 0, output.stderr);
-  return output;
 }
 
 /** Runs `use` with a function that gives the arguments for a new copy. */
@@ -73,7 +65,7 @@ const inOwnFolder = (use: (into: string, args: (...more: string[]) => string[]) 
 
 test('a full copy equals the server', () =>
   inOwnFolder(async (into, args) => {
-    const { stdout } = await succeeds(args('--full'));
+    const { stdout } = await succeedBeside(args('--full'));
     const all = await served();
     assert.ok(all.size > 1000, `${all.size} detections`);
     // The change stream repeats deliveries since the newest finished window, which change nothing.
@@ -81,7 +73,7 @@ test('a full copy equals the server', () =>
       stdout,
       `${grouped(all.size)} detections added or changed in ${into}, which now has ${grouped(all.size)}. Run the same command again to fetch later changes.\n`,
     );
-    const again = JSON.parse((await succeeds(args('--json'))).stdout);
+    const again = JSON.parse((await succeedBeside(args('--json'))).stdout);
     assert.deepEqual(again, { into, rows_read: 0, stored: 0, detections: all.size });
     assert.deepEqual(copyIn(into), all);
   }));
@@ -91,35 +83,34 @@ test('killed at any moment and restarted, the copy ends equal', () =>
     for (let kill = 0; kill < KILLS; kill += 1) {
       const program = runProgram(args('--full'));
       await sleep(150 + ((kill * 53) % 200));
-      program.kill('SIGKILL');
-      await program.ended;
+      await program.kill();
     }
-    await succeeds(args('--full'));
+    await succeedBeside(args('--full'));
     assert.deepEqual(copyIn(into), await served());
   }));
 
 test('a copy continues at its cursor and gets the changes since', () =>
   inOwnFolder(async (into, args) => {
-    await succeeds(args('--full'));
+    await succeedBeside(args('--full'));
     await generated('--windows', '1', '--rows', '400', '--start', windowBefore(6));
-    await succeeds(args());
+    await succeedBeside(args());
     assert.deepEqual(copyIn(into), await served());
   }));
 
 test('without --full a new copy starts at --since, by default now', async () => {
   await inOwnFolder(async (into, args) => {
-    const first = await succeeds(args('--since', SINCE));
+    const first = await succeedBeside(args('--since', SINCE));
     assert.equal(first.stderr, '');
     assert.match(first.stdout, /Run the same command again/);
     assert.deepEqual(copyIn(into), await served());
-    const { stderr } = await succeeds(args('--since', SINCE));
+    const { stderr } = await succeedBeside(args('--since', SINCE));
     assert.match(stderr, /^\S+copy continues where it stopped; --since is only for a new copy\.\n$/);
   });
   await inOwnFolder(async (into, args) => {
-    const { stdout } = await succeeds(args());
+    const { stdout } = await succeedBeside(args());
     assert.match(stdout, /This new copy starts with changes from now on\. .* --full\.\n$/);
     assert.equal(copyIn(into).size, 0);
-    assert.doesNotMatch((await succeeds(args())).stdout, /--full/);
+    assert.doesNotMatch((await succeedBeside(args())).stdout, /--full/);
   });
 });
 
@@ -149,10 +140,9 @@ test('--format ndjson writes each version once, even after a kill', () =>
     for (const delayMs of [180, 220, 260, 300]) {
       const program = runProgram(lined);
       await sleep(delayMs);
-      program.kill('SIGKILL');
-      await program.ended;
+      await program.kill();
     }
-    await succeeds(lined);
+    await succeedBeside(lined);
     const rows = (lines(into) ?? []).map((line) => JSON.parse(line));
     const versions = new Set(rows.map(({ id, version }) => `${id} ${version}`));
     assert.equal(versions.size, rows.length, 'a duplicate line');
@@ -170,7 +160,7 @@ test('a key that reads too many streams is refused; one that reads fewer is not'
     };
     for (const more of [[], ['--full']])
       assertFailed(await runBeside(argsFor(11, ...more)), 1, /22 streams; at most 20/);
-    await succeeds(argsFor(10));
+    await succeedBeside(argsFor(10));
   }));
 
 /** The lines of the copy up to its noted length; null if none is noted yet. */
