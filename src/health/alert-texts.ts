@@ -52,7 +52,7 @@ const LATER = {
   'file changed after reading':
     'Have the writer of the file write under a name that begins with a dot or ends in .tmp, .part or .partial, and rename the file once it is complete.',
   'rows skipped':
-    'To see which rows, run "wirewatch ingest explain NAME". Add a missing subscription, then run "wirewatch ingest replay"; one that had been removed gets only what is dropped after that. Bad rows are in NAME.skipped.ndjson next to the archived file.',
+    'To see which rows, run "wirewatch ingest explain NAME". Add a missing subscription, then run "wirewatch ingest replay". Bad rows are in NAME.skipped.ndjson next to the archived file.',
   'disk getting full':
     'Free space on the disk, or set [ingest] archive_days to delete old files from archive/.',
   'certificate expires':
