@@ -139,6 +139,8 @@ class Cuts {
     const [missed] = differences(disk);
     if (missed !== undefined)
       throw new Error(`the record of a start does not match ${missed}: a call was not recorded`);
+    // What the start has left holds all that was known, and the file that was dropped after the cut.
+    await checkImage(this.#image, this.#story, known);
   }
 
   async #check(number: number): Promise<void> {
