@@ -35,7 +35,6 @@ import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 export const damage: Part = {
   name: 'damage',
   about: 'damages logs, databases and copies 10,000 times',
-  minutes: 5,
   run,
 };
 

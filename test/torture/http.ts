@@ -21,7 +21,6 @@ const STATUSES = [200, 304, 400, 401, 403, 404, 405, 413];
 export const http: Part = {
   name: 'http',
   about: 'generated requests, bad clients, hostile exports; searches all output for secrets',
-  minutes: 25,
   run: (options) => httpWith(options, { hasShortTimeouts: false }),
 };
 

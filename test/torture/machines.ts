@@ -27,7 +27,6 @@ const STEPS = 60;
 export const machines: Part = {
   name: 'machines',
   about: 'runs 300 random histories of two machines and a copy: kills, pauses, promotions, compactions',
-  minutes: 3,
   run: (options) =>
     runHistories(options, HISTORIES, (number, tally) => {
       const root = join(options.folder, `${number}`);

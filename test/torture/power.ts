@@ -27,7 +27,6 @@ const PROGRESS_EVERY = 500;
 export const power: Part = {
   name: 'power',
   about: 'cuts the power at any moment, keeping any part of the unsynced data',
-  minutes: 15,
   run: async (options) => cutPower(await recordStory(options.folder), options),
 };
 
