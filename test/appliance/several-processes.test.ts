@@ -3,11 +3,10 @@ import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { restore } from '../../src/copy/restore.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../../src/store/locks.ts';
 import { createInstallation, type Installation, ingestRows } from '../support/appliance.ts';
-import { sourceAt } from '../support/copy-at.ts';
+import { restoreFrom } from '../support/copy-at.ts';
 import { runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
@@ -57,11 +56,8 @@ test('a restore does not wait for a running command, and none starts during it',
   await ingestRows(installation);
   const copy = join(dirname(installation.data), 'copy');
   assert.equal(await run('backup', copy).ended, 0);
-  const restored = async (onProgress: () => void = () => {}) => {
-    const { data, drop } = installation;
-    const how = { replace: true, untilMs: null, now: Date.now };
-    return restore({ source: await sourceAt(copy), data, drop, ...how, onProgress });
-  };
+  const restored = (onProgress: () => void = () => {}) =>
+    restoreFrom(copy, installation.data, { onProgress });
   const release = keepInPlace(folderOf());
   await assert.rejects(restored(), /another command, such as a backup, is using .*Nothing was changed/);
   release();

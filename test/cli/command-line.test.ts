@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { type SpawnSyncReturns, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
@@ -9,6 +10,7 @@ import type { Command } from 'commander';
 import { resolveDataFolder } from '../../src/cli/options.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { runToEnd, succeed } from '../support/command.ts';
+import { ACCOUNT, folder, SUBSCRIPTION, TERMS, written } from '../support/preseed.ts';
 import { cleanEnv, runScript, source } from '../support/scripts.ts';
 import { shellWords } from '../support/shell-words.ts';
 
@@ -117,19 +119,30 @@ test('a fault is one line and exit 1, its stack only with WIREWATCH_DEBUG=1', ()
 test('keys, tokens and passwords in wrong places are not repeated', () => {
   const id = 'abcdefghij23';
   const secrets = ['afjbqemm7ynjcxpiwfpzdzrmaan5blcqm7lj3jndh5ser3venbui', 'S3cr_et-Of_a_token', 'hunter2'];
-  const [key, token, password] = [`ww_live_${id}_${secrets[0]}`, `ww_token_${id}_${secrets[1]}`, secrets[2]];
+  const [key, token, password] = [`ww_live_${id}_${secrets[0]}`, `ww_token_${id}_${secrets[1]}`, 'hunter2'];
   const address = `https://agency:${password}@api.example.com/`;
-  const ends = [
+  const redacted = [
     wirewatch(key),
     wirewatch(`--${key}`),
+    wirewatch('account', 'show', key),
+    ...['account', 'scopes', 'subscriptions'].map((option) =>
+      wirewatch('key', 'create', '--name', 'x', `--${option}`, key),
+    ),
     wirewatch('serve', '--port', token),
     wirewatch('serve', '--base-url', address),
     wirewatch('pull', '--base-url', address, '--into', 'copy', '--key-file', 'key'),
+    runToEnd(['status'], { WIREWATCH_KEYS_PREFIX: key }),
     endOf(`new Error('${address} refused ${key}', { cause: new Error('${token}') })`, DEBUG),
   ];
-  for (const { status, stdout, stderr } of ends) {
+  for (const { stderr } of redacted) assert.match(stderr, /^wirewatch: [\s\S]*\[redacted\]/);
+  const config = written(`${ACCOUNT}${SUBSCRIPTION}[[keys]]\nsecret_file = "foreign"\n${TERMS}`);
+  writeFileSync(path.join(folder, 'foreign'), password);
+  const left = [
+    ...['show', 'revoke', 'rotate', 'set'].map((command) => wirewatch('key', command, key)),
+    wirewatch('check', '--config', config, '--data', path.join(folder, 'data')),
+  ];
+  for (const { status, stdout, stderr } of [...redacted, ...left]) {
     assert.notEqual(status, 0, stderr);
-    assert.match(stderr, /^wirewatch: [\s\S]*\[redacted\]/);
     for (const secret of secrets) assert.ok(!`${stdout}${stderr}`.includes(secret), stderr);
   }
 });

@@ -7,7 +7,6 @@ import { findAccount } from '../../src/auth/accounts.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import type { Config } from '../../src/config/load.ts';
 import { readCopiedAccess } from '../../src/copy/own-copy.ts';
-import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { requireNewest } from '../../src/copy/source.ts';
 import { beginEpoch, createStandby } from '../../src/copy/standby-thread.ts';
@@ -22,6 +21,7 @@ import { isBehind, isDiskFull } from '../../src/store/database-errors.ts';
 import { noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
 import { readRole } from '../../src/store/role.ts';
 import { openAccess } from '../support/access.ts';
+import { restoreFrom } from '../support/copy-at.ts';
 import { QUIETLY } from '../support/history.ts';
 import { patched, systemError } from '../support/patched-fs.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -110,9 +110,8 @@ test('a machine that goes back to before its own promotion leaves the copy alone
   // What it wrote itself heals its log.
   await requireNewest(first.place, first.folder, false);
   first.kill();
-  const to = { data: first.folder.root, drop: testFolder(), replace: true, untilMs };
   const back = (standby: boolean) =>
-    restore({ ...to, source: first.place, now: first.now, onProgress() {}, standby });
+    restoreFrom(first.place, first.folder.root, { now: first.now, standby, untilMs });
   await assert.rejects(back(true), /a machine follows the copy to its newest entry/);
   const made = await back(false);
   assert.ok(!('earlier' in made) && made.detections === 1);
@@ -318,9 +317,8 @@ test('an epoch that is due is lost with neither a restore nor the section [copy]
   await begin([1], first);
   await promote(first);
   first.kill();
-  const { folder, place: source, now } = first;
-  const to = { data: folder.root, drop: testFolder(), replace: true, untilMs: null };
-  const made = await restore({ ...to, source, now, onProgress() {} });
+  const { folder, place, now } = first;
+  const made = await restoreFrom(place, folder.root, { now });
   assert.ok(!('earlier' in made) && !made.raised);
   assert.equal(readRole(folder).epoch_due, 1);
   const recovered = await recoverDetections({ folder, ...QUIETLY });

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
 import { openFolderPlace } from '../../src/copy/folder-place.ts';
-import { restore } from '../../src/copy/restore.ts';
 import { createStandby } from '../../src/copy/standby-thread.ts';
 import { createDecidedEntry } from '../../src/ingest/threads/decisions.ts';
 import { Stopping } from '../../src/ingest/threads/ingest-loop.ts';
@@ -17,7 +16,7 @@ import { closeDetections } from '../../src/store/checkpoint.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { WakeableTimer } from '../../src/wakeable-timer.ts';
-import { shipTo } from '../support/copy-at.ts';
+import { restoreFrom, shipTo } from '../support/copy-at.ts';
 import { createCopied, type History, QUIETLY, rowsFrom } from '../support/history.ts';
 import { patched, systemError } from '../support/patched-fs.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -57,10 +56,7 @@ async function failing(call: 'writeSync' | 'fsyncSync', code: string, work: () =
 test('a full disk is not called a damaged copy; after a lost write it applies nothing more', async () => {
   await ship(1);
   appear();
-  await restore({
-    ...{ source: openFolderPlace(to), data, replace: true, standby: true, untilMs: null },
-    ...{ drop: '', now: Date.now, onProgress() {} },
-  });
+  await restoreFrom(openFolderPlace(to), data, { standby: true });
   const recovered = await recoverDetections({ folder: dataFolder(data), ...QUIETLY });
   const failures: (string | null)[] = [];
   const send = (name: string, failure: string | null) =>

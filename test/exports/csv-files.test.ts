@@ -153,6 +153,8 @@ test('CSV: a very wide header is checked quickly, and few of its columns are nam
   const { result } = await readContent('csv', content);
   assert.deepEqual([result.kind, result.counts.rows], ['read', 1]);
   assert.equal(result.counts.ignored_columns.length, 50);
+  const [error] = (await failed('csv', columns)).errors;
+  assert.match(error?.expected ?? '', /^a header line with the columns subscription_id, /);
 });
 
 test('CSV: a long file is read without warnings', async () => {

@@ -71,7 +71,7 @@ const WRONG: readonly [columns: string, values: readonly unknown[], expected: st
     [-1, 0.5, '1', false, MOST + 1, 2 ** 53, 2 ** 64],
     'an integer from 0 to 999,999,999,999,999',
   ],
-  ['newswire strength_score', [-0.1, 100.1, 101, '50', true], 'a number from 0 to 100'],
+  ['newswire strength_score', [-0.1, 100.1, 101, Infinity, '50', true], 'a number from 0 to 100'],
   ['imagewire strength_score', [-1, 99.5, 100], 'a number from 0 to 99'],
   [
     'newswire first_detected_estimated source_syndicated article_print',

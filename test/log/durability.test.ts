@@ -7,7 +7,6 @@ import { appendFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
-import { restore } from '../../src/copy/restore.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
@@ -17,7 +16,7 @@ import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { readSecret } from '../../src/store/secret.ts';
 import { openAccess } from '../support/access.ts';
-import { copyTo, sourceAt } from '../support/copy-at.ts';
+import { copyTo, restoreFrom, sourceAt } from '../support/copy-at.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls, Unsynced } from '../support/disk-calls.ts';
 import { beforeCommit, createHistory, type History, variedRows } from '../support/history.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -198,8 +197,7 @@ test('a restored state is synced before it replaces anything: in an empty folder
     [join(work, 'until'), Date.parse('2026-11-20T09:00:09Z')],
     [root, null],
   ] as const) {
-    const options = { source, data, untilMs, replace: true, drop: join(work, 'drop'), now: Date.now };
-    const calls = await diskCallsOf(() => restore({ ...options, onProgress: () => {} }));
+    const calls = await diskCallsOf(() => restoreFrom(source, data, { untilMs }));
     const decided = calls.findIndex((call) => 'to' in call && /incoming-[^/]*$/.test(call.to));
     const stage = calls[decided]?.path ?? '';
     assert.match(stage, /\.incoming$/);

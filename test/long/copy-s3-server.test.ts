@@ -77,15 +77,14 @@ before(async () => {
 });
 after(() => ceph?.stop());
 
-/** @param prefix of the place, without the number that keeps places apart */
-const open = (prefix: string) => async () => {
+const open = async () => {
   assert.ok(ceph);
   const { settings } = ceph;
-  const to = `s3://${CEPH_BUCKET}/${prefix}${++places}`;
+  const to = `s3://${CEPH_BUCKET}/place${++places}`;
   return { place: await openPlace(to, settings), again: () => openPlace(to, settings) };
 };
 
-testPlaces('Ceph', open('place'), WITHOUT_CEPH);
+testPlaces('Ceph', open, WITHOUT_CEPH);
 
 test('Ceph: a bucket that is not there, and credentials that it does not know', {
   skip: WITHOUT_CEPH,

@@ -199,19 +199,6 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       assertPassed(await exam(lab, ['--client', client, '--copy', printCopy(folder)]), {});
     }));
 
-  test('a client that polls with small pages, and takes a second to store one, passes', () =>
-    withExam(async (lab, folder) => {
-      const slow: Change = [
-        '  store(body, () => db.prepare',
-        '  await sleep(SECOND);\n  store(body, () => db.prepare',
-      ];
-      const client = typescript(
-        folder,
-        changed([...POLLS.slice(0, 2), ['1000 }, prefer', '100 }, prefer'], slow]),
-      );
-      assertPassed(await exam(lab, ['--client', client, '--copy', printCopy(folder)]), PERIODS);
-    }));
-
   test('a client that leaves a removed subscription out before it is refused passes', () =>
     withExam(async (lab, folder) => {
       const named =

@@ -21,20 +21,11 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { beforeEach, test } from 'node:test';
+import { test } from 'node:test';
 import { Refused } from '../../src/refused.ts';
 import { addonFolders, loadAddon, nativeBinding } from '../../src/store/addon.ts';
-import { buildExecutable, PROJECT } from '../support/executable.ts';
+import { environment, executable, home, PROJECT, temporary } from '../support/executable.ts';
 
-const executable = buildExecutable();
-let home = '';
-let temporary = '';
-
-beforeEach(() => {
-  ({ home, temporary } = executable.place());
-});
-
-const environment = (more: Record<string, string> = {}) => ({ HOME: home, TMPDIR: temporary, ...more });
 const cache = () => join(home, '.cache', 'wirewatch');
 
 /** A command that creates a database. */
@@ -50,7 +41,7 @@ const addAccount = (data = mkdtempSync(join(dirname(home), 'data-'))) => [
 
 function openDatabase(more: Record<string, string> = {}, cwd = home): void {
   const options = { cwd, env: environment(more), encoding: 'utf8' } as const;
-  const { status, stderr } = spawnSync(executable.path, addAccount(), options);
+  const { status, stderr } = spawnSync(executable, addAccount(), options);
   assert.equal(status, 0, stderr);
 }
 
@@ -106,7 +97,7 @@ test('WIREWATCH_ADDON_DIR comes first, and is created if missing', () => {
 
 /** As root in its own namespace, after a shell command with mounts has changed the home. */
 function openDatabaseAfter(change: string): void {
-  const command = ['-c', `${change} && exec "$0" "$@"`, executable.path, ...addAccount()];
+  const command = ['-c', `${change} && exec "$0" "$@"`, executable, ...addAccount()];
   const env = environment({ PATH: '/usr/bin:/bin:/usr/sbin:/sbin' });
   const options = { cwd: temporary, env, encoding: 'utf8' } as const;
   const { status, stderr } = spawnSync('unshare', [UNSHARE, 'sh', ...command], options);
@@ -227,7 +218,7 @@ test('a home that is not a folder is skipped, a sticky one that others can write
 
 test('concurrent first starts do not disturb each other', async () => {
   const starts = Array.from({ length: 8 }, async () => {
-    const child = spawn(executable.path, addAccount(), { cwd: home, env: environment(), stdio: 'pipe' });
+    const child = spawn(executable, addAccount(), { cwd: home, env: environment(), stdio: 'pipe' });
     const [stderr, [status]] = await Promise.all([text(child.stderr), once(child, 'close')]);
     assert.equal(status, 0, stderr);
   });

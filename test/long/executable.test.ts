@@ -5,26 +5,15 @@
  * `npm run test:executable` runs all black-box tests on the executable; these are additional ones.
  */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { beforeEach, test } from 'node:test';
+import { test } from 'node:test';
 import { NODE_FLAGS } from '../../src/packed.ts';
 import { VERSION } from '../../src/version.ts';
-import { buildExecutable, PROJECT, sqliteVersion } from '../support/executable.ts';
-import { until } from '../support/until.ts';
-
-const executable = buildExecutable();
-let home = '';
-let temporary = '';
-
-beforeEach(() => {
-  ({ home, temporary } = executable.place());
-});
-
-const environment = (more: Record<string, string> = {}) => ({ HOME: home, TMPDIR: temporary, ...more });
+import { environment, executable, home, PROJECT, sqliteVersion, temporary } from '../support/executable.ts';
+import { runProgram } from '../support/program.ts';
 
 test('runs in an empty directory with an empty environment, and leaves it empty', () => {
   assert.ok(wirewatch('--version').includes(VERSION));
@@ -33,21 +22,21 @@ test('runs in an empty directory with an empty environment, and leaves it empty'
 
 /** Runs a command of the executable. @returns its output */
 function wirewatch(...args: string[]): string {
-  const result = spawnSync(executable.path, args, { cwd: home, env: {}, encoding: 'utf8', maxBuffer: 1e8 });
+  const result = spawnSync(executable, args, { cwd: home, env: {}, encoding: 'utf8', maxBuffer: 1e8 });
   assert.deepEqual([result.status, result.stderr], [0, '']);
   return result.stdout;
 }
 
 test('it is one file of less than 125 MB, with a checksum file for sha256sum', () => {
-  const bytes = readFileSync(executable.path);
+  const bytes = readFileSync(executable);
   assert.ok(bytes.length < 125_000_000, `${bytes.length} bytes`);
   const sha256 = createHash('sha256').update(bytes).digest('hex');
-  assert.equal(readFileSync(`${executable.path}.sha256`, 'utf8'), `${sha256}  wirewatch\n`);
+  assert.equal(readFileSync(`${executable}.sha256`, 'utf8'), `${sha256}  wirewatch\n`);
 });
 
 test('nothing in it names the build folder, and it has the flags of its Node', () => {
-  const bytes = readFileSync(executable.path);
-  assert.ok(!bytes.includes(dirname(executable.path)));
+  const bytes = readFileSync(executable);
+  assert.ok(!bytes.includes(dirname(executable)));
   for (const flag of NODE_FLAGS) assert.ok(bytes.includes(flag), flag);
 });
 
@@ -96,7 +85,7 @@ interface Component {
 }
 
 const readBom = (): Component & { readonly components: readonly Component[] } =>
-  JSON.parse(readFileSync(`${executable.path}.cdx.json`, 'utf8'));
+  JSON.parse(readFileSync(`${executable}.cdx.json`, 'utf8'));
 
 test('the component list has what CycloneDX 1.6 requires', () => {
   const bom = readBom();
@@ -127,7 +116,7 @@ test('the component list has what CycloneDX 1.6 requires', () => {
 
 test('the list names what licenses names: packages as in the lockfile, SQLite, Node with its libraries', () => {
   const { metadata, components } = readBom();
-  const [sha256 = ''] = readFileSync(`${executable.path}.sha256`, 'utf8').split(' ');
+  const [sha256 = ''] = readFileSync(`${executable}.sha256`, 'utf8').split(' ');
   assert.deepEqual(metadata.component.hashes, [{ alg: 'SHA-256', content: sha256 }]);
   const inside: Inside[] = JSON.parse(wirewatch('licenses', '--json'));
   const renamed: Readonly<Record<string, string>> = { SQLite: 'sqlite', 'Node.js': 'node' };
@@ -189,18 +178,12 @@ test("another platform's Node is used only as in the lockfile", () => {
 test("a signal opens no debugger, Node's debug variables print nothing, and a thread's stack names its script", async () => {
   const debugging = { NODE_DEBUG: '*', NODE_OPTIONS: '--inspect=0', NODE_INSPECT_RESUME_ON_START: '1' };
   const data = join(home, 'data');
-  const child = spawn(executable.path, ['serve', '--data', data, '--port', '0'], {
-    cwd: home,
-    env: environment(debugging),
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text));
-  const ended = once(child, 'close');
+  process.env.WIREWATCH_PROGRAM = executable;
+  const program = runProgram(['serve', '--data', data, '--port', '0'], environment(debugging));
+  const output = () => `${program.stdout()}${program.stderr()}`;
   try {
-    const address = () => /"url":"(http:[^"]*)"[^\n]*"msg":"listening"/.exec(output)?.[1];
-    await until('its address', () => child.exitCode !== null || address() !== undefined);
-    const url = address();
-    child.kill('SIGUSR1');
+    const url = await program.url();
+    void program.kill('SIGUSR1');
     const headers = { authorization: 'Bearer a-secret-key' };
     assert.equal((await fetch(`${url}/v1/me`, { headers })).status, 401);
     const body = new URLSearchParams({
@@ -211,13 +194,13 @@ test("a signal opens no debugger, Node's debug variables print nothing, and a th
     assert.equal((await fetch(`${url}/oauth/token`, { method: 'POST', body })).status, 401);
     writeFileSync(join(data, 'access.db'), Buffer.alloc(2 ** 18), { flag: 'r+' });
     writeFileSync(join(data, 'drop', 'newswire.backfill-1.ndjson'), '{}');
-    await until('an error of the ingest thread', () => /at worker\.cjs:\d+/.test(output));
+    const isTold = () => /at worker\.cjs:\d+/.test(output()) || undefined;
+    await program.until('an error of the ingest thread', isTold);
   } finally {
-    child.kill('SIGTERM');
-    await ended;
+    await program.stop();
   }
-  assert.doesNotMatch(output, /^(HTTP|NET|STREAM) \d+: /m, "Node's debug variables must have no effect");
-  assert.ok(!output.includes('a-secret-key'));
-  assert.ok(!output.includes(Buffer.from('secret').toString('hex')));
-  assert.doesNotMatch(output, /^Debugger listening/m);
+  assert.doesNotMatch(output(), /^(HTTP|NET|STREAM) \d+: /m, "Node's debug variables must have no effect");
+  assert.ok(!output().includes('a-secret-key'));
+  assert.ok(!output().includes(Buffer.from('secret').toString('hex')));
+  assert.doesNotMatch(output(), /^Debugger listening/m);
 });

@@ -218,9 +218,8 @@ async function comeBack(machine: Installation): Promise<void> {
   await start(machine);
 }
 
-function get(machine: Installation, path: string, key = one.key): Promise<Response> {
-  return fetch(`${running(machine).url}${path}`, { headers: { authorization: `Bearer ${key}` } });
-}
+const get = (machine: Installation, path: string, key = one.key) =>
+  readerOf(running(machine).url, key).get(path);
 
 const read = (machine: Installation, path: string, key = one.key) =>
   readerOf(running(machine).url, key).read(path);

@@ -10,7 +10,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
-import { restore } from '../../src/copy/restore.ts';
 import { streamName } from '../../src/detection/content-type.ts';
 import { type LostEnd, lostEnd as noticeLostEnd } from '../../src/ingest/apply/lost-end.ts';
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
@@ -22,7 +21,7 @@ import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { openAccess } from '../support/access.ts';
 import type { ChangesPage } from '../support/appliance.ts';
-import { copyTo, sourceAt } from '../support/copy-at.ts';
+import { copyTo, restoreFrom } from '../support/copy-at.ts';
 import { checkMadeAnew } from '../support/database-content.ts';
 import { Follower, settle } from '../support/followers.ts';
 import { batchOf, QUIETLY } from '../support/history.ts';
@@ -226,14 +225,10 @@ class World implements History {
       return copyFolder(path, this.#current);
     }
     const earlier = this.#prng.pick(this.#saved).atMs;
-    await restore({
-      source: await sourceAt(copyOf(path)),
-      data: this.#current,
+    await restoreFrom(copyOf(path), this.#current, {
       replace: kind !== 'new',
       untilMs: kind === 'until' ? earlier : null,
-      drop: join(this.root, 'drop'),
       now: this.#now,
-      onProgress: () => {},
     }).catch(unless('contains nothing from before'));
   }
 

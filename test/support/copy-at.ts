@@ -5,6 +5,7 @@ import { backUp } from '../../src/cli/backup.ts';
 import type { Config } from '../../src/config/load.ts';
 import { FIRST_GENERATION, type OnProgress, partName } from '../../src/copy/copy-contents.ts';
 import type { Place, PlaceSettings } from '../../src/copy/place.ts';
+import { type RestoreOptions, restore } from '../../src/copy/restore.ts';
 import { Shipper } from '../../src/copy/ship.ts';
 import { loadCopy, openCopy } from '../../src/copy/source.ts';
 import type { Commit, Mark, Operation } from '../../src/log/format.ts';
@@ -42,6 +43,13 @@ export function addEntry({ objects }: MemoryPlace, last: Mark | null, operation:
 
 /** A copy, to restore from. */
 export const sourceAt = (path: string) => openCopy(path, SETTINGS);
+
+/** Restores a copy into a data folder, in place of what is there. */
+export async function restoreFrom(copy: Place | string, data: string, more: Partial<RestoreOptions> = {}) {
+  const source = typeof copy === 'string' ? await sourceAt(copy) : copy;
+  const usual = { replace: true, untilMs: null, drop: join(data, 'drop'), now: Date.now, onProgress() {} };
+  return restore({ ...usual, source, data, ...more });
+}
 
 /** The lines of the log in a copy, and the id of its last entry. */
 export async function logOf(copy: string): Promise<{ readonly lines: string[]; readonly last: string }> {

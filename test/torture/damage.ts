@@ -3,12 +3,11 @@
  * segments. Damaged data must be refused or repaired, never served.
  * The targets below say what must happen to each.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { addKey, revokeKey } from '../../src/auth/keys.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
-import { restore } from '../../src/copy/restore.ts';
 import { scrub } from '../../src/log/scrub.ts';
 import { describeFindings } from '../../src/log/scrub-findings.ts';
 import { Refused } from '../../src/refused.ts';
@@ -17,7 +16,7 @@ import { noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { USUAL_TERMS } from '../support/access.ts';
-import { copyTo, sourceAt } from '../support/copy-at.ts';
+import { copyTo, restoreFrom } from '../support/copy-at.ts';
 import {
   assertSameContent,
   type Content,
@@ -25,7 +24,7 @@ import {
   contentOfDetections,
   reading,
 } from '../support/database-content.ts';
-import { createHistory, type History, QUIETLY } from '../support/history.ts';
+import { createCopied, type History, QUIETLY } from '../support/history.ts';
 import { newRows, recordFile } from '../support/scrub.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { readStream, STREAMS } from '../support/streams.ts';
@@ -36,16 +35,17 @@ import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 export const damage: Part = {
   name: 'damage',
   about: 'damages logs, databases and copies 10,000 times',
-  minutes: 5,
   run,
 };
+
+/** Of each target. */
+const TIMES = 1430;
 
 type Result = 'refused' | 'as it was' | 'told';
 
 interface Target {
   readonly name: string;
-  readonly times: number;
-  readonly kinds: readonly DamageKind[];
+  readonly kinds?: readonly DamageKind[];
   paths(kind: DamageKind): readonly string[];
   /** @throws Error if the outcome is not allowed */
   check(time: number): Promise<Result>;
@@ -58,21 +58,22 @@ async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Ou
   const prng = seededPrng(seed, 'damage');
   const scene = await prepare(folder);
   const tally = new Tally();
+  const times = Math.ceil(TIMES * share);
   try {
     for (const target of targetsOf(scene)) {
-      const times = Math.ceil(target.times * share);
+      const { name, kinds = DAMAGE_KINDS } = target;
       for (let time = 0; time < times; time += 1) {
-        const kind = target.kinds[time % target.kinds.length] ?? 'bit';
+        const kind = kinds[time % kinds.length] ?? 'bit';
         const result = await damageOnce(scene, target, { kind, prng, time }).catch((error: unknown) => {
           tally.failures.push(
-            `seed ${seed}, ${target.name}, ${kind}, number ${time}: ${String(error).slice(0, 300)}`,
+            `seed ${seed}, ${name}, ${kind}, number ${time}: ${String(error).slice(0, 300)}`,
           );
           return 'WRONG';
         });
-        tally.count(`${target.name}, ${kind}`);
-        tally.count(`${target.name}: ${result}`);
+        tally.count(`${name}, ${kind}`);
+        tally.count(`${name}: ${result}`);
       }
-      onProgress(`${target.name}: ${times} times`);
+      onProgress(`${name}: ${times} times`);
     }
   } finally {
     scene.history.delete();
@@ -81,38 +82,27 @@ async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Ou
 }
 
 async function damageOnce(
-  { files }: Scene,
+  { files, roots }: Scene,
   target: Target,
   { kind, prng, time }: { kind: DamageKind; prng: Prng; time: number },
 ): Promise<Result> {
   let changed: Files = files;
   // Some damage changes nothing: a page replaced by an equal one, a segment swapped with itself.
   while (isSame(files, changed)) changed = damaged(files, kind, { prng, paths: target.paths(kind) });
-  writeFiles(files, changed);
+  writeFiles(roots, changed);
   try {
     return await target.check(time);
   } finally {
-    writeFiles(files, files);
+    writeFiles(roots, files);
   }
 }
 
-/** Makes the folders contain exactly these files. @param sound the undamaged files */
-function writeFiles(sound: Files, files: Files): void {
-  const folders = new Set([...sound.keys()].map(dirname));
-  for (const folder of folders) {
-    mkdirSync(folder, { recursive: true });
-    for (const entry of readdirSync(folder, { withFileTypes: true })) {
-      const path = join(folder, entry.name);
-      if (!files.has(path) && !folders.has(path) && !isAbove(path, folders))
-        rmSync(path, { recursive: true });
-    }
-  }
-  for (const [path, bytes] of files)
-    if (!existsSync(path) || !readFileSync(path).equals(bytes)) writeFileSync(path, bytes);
-}
-
-function isAbove(path: string, folders: ReadonlySet<string>): boolean {
-  return [...folders].some((folder) => folder.startsWith(`${path}/`));
+/** Makes the folders contain exactly these files. */
+function writeFiles(folders: readonly string[], files: Files): void {
+  for (const folder of folders) rmSync(folder, { recursive: true });
+  for (const folder of new Set([...files.keys()].map(dirname)))
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  for (const [path, bytes] of files) writeFileSync(path, bytes);
 }
 
 /** Runs work that may be refused; a refusal must change no file. @returns whether it was refused */
@@ -149,11 +139,9 @@ function targetsOf(scene: Scene): Target[] {
   };
   const scrubbed = () => scrub({ folder, ...QUIETLY });
   return [
-    { name: 'log beside its database', times: 1500, kinds: DAMAGE_KINDS, paths: segments, check: start },
+    { name: 'log beside its database', paths: segments, check: start },
     {
       name: 'log without a database',
-      times: 1500,
-      kinds: DAMAGE_KINDS,
       // Without a database, a missing end of the newest segment cannot be detected.
       paths: () => segments().slice(0, -1),
       async check() {
@@ -163,8 +151,6 @@ function targetsOf(scene: Scene): Target[] {
     },
     {
       name: 'log, compared',
-      times: 1500,
-      kinds: DAMAGE_KINDS,
       paths: segments,
       async check() {
         const { findings } = await scrubbed();
@@ -176,7 +162,6 @@ function targetsOf(scene: Scene): Target[] {
     },
     {
       name: 'detections.db',
-      times: 1500,
       kinds: ['bit', 'block', 'page', 'torn end', 'lost'],
       paths: () => [folder.detections],
       async check(time) {
@@ -190,7 +175,6 @@ function targetsOf(scene: Scene): Target[] {
     },
     {
       name: 'change stream',
-      times: 2000,
       kinds: ['bit', 'block'],
       paths: () => [folder.detections],
       async check() {
@@ -201,15 +185,12 @@ function targetsOf(scene: Scene): Target[] {
     },
     {
       name: 'access.db and its spare copy',
-      times: 1000,
       kinds: ['bit', 'block', 'page', 'torn end', 'lost', 'doubled'],
       paths: () => [folder.access, folder.spare],
       check: async () => startOfAccess(scene),
     },
     {
       name: 'copy',
-      times: 1000,
-      kinds: DAMAGE_KINDS,
       paths(kind) {
         const all = within(copy)();
         // Nothing else in a copy says that its newest part existed.
@@ -243,17 +224,8 @@ async function startOfAccess({ history, access }: Scene): Promise<Result> {
 
 async function restored({ history, copy, content, access }: Scene): Promise<Result> {
   const data = join(dirname(copy), 'restored');
-  const options = {
-    data,
-    replace: false,
-    untilMs: null,
-    drop: join(data, 'drop'),
-    now: Date.now,
-    onProgress: () => {},
-  };
-  const run = async () => restore({ ...options, source: await sourceAt(copy) });
   try {
-    if (await refuses([copy], run)) return 'refused';
+    if (await refuses([copy], () => restoreFrom(copy, data))) return 'refused';
     assertSameContent(beforeEpoch(contentOfDetections(data)), beforeEpoch(content));
     // If the end of a log may be lost, a restore ends the console's sessions.
     const changed = ['console', 'audit', 'change'];
@@ -283,10 +255,9 @@ function contentOfAccess({ folder }: History, root = folder.root): Content {
 }
 
 async function prepare(work: string) {
-  const history = await createHistory();
+  const history = await createCopied();
   const { folder } = history;
   history.apply(newRows(1, 300), { with: recordFile });
-  writeFileSync(folder.secret, Buffer.alloc(32, 7));
   makeAccess(folder.root);
   const copy = join(work, 'copy');
   await copyTo(copy, folder.root);
@@ -296,6 +267,7 @@ async function prepare(work: string) {
   for (let from = 1000; from < 1300; from += 50) history.apply(newRows(from, 50));
   history.stop();
   await copyTo(copy, folder.root);
+  const roots = [folder.root, copy];
   return {
     history,
     content: contentOfDetections(folder.root),
@@ -303,14 +275,15 @@ async function prepare(work: string) {
     /** As clients read it. */
     stream: streamsIn(folder.detections),
     copy,
+    roots,
     /** All of the data folder and the copy. */
-    files: readAll([folder.root, copy]),
+    files: readAll(roots),
   };
 }
 
 /** Accounts, and a revoked key, which must stay revoked. */
 function makeAccess(root: string): void {
-  const db = openAccess(root, { create: true, operation: { kind: 'test' } });
+  const db = openAccess(root, { operation: { kind: 'test' } });
   for (let number = 0; number < 20; number += 1)
     addAccount(db, { id: `account-${number}`, name: `Account ${number}`, daily_rows: null }, 1000);
   const proof = { id: 'abcdefghij23', prefix: 'ww', hash: Buffer.alloc(32, 7) };

@@ -30,7 +30,6 @@ const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_SERVER_BASE_URL: 'h
 export const histories: Part = {
   name: 'histories',
   about: 'runs 300 random histories of files, kills, clock changes, backups, restores and commands',
-  minutes: 35,
   run: (options) =>
     runHistories(
       options,

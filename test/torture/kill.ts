@@ -8,7 +8,6 @@ import { runTrials } from './scenario/trials.ts';
 export const kill: Part = {
   name: 'kill',
   about: 'kills the program at calls that change a file, in a scenario with all operations',
-  minutes: 90,
   run: (options) =>
     runTrials(options, {
       counted: 'changes',

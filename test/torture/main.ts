@@ -18,19 +18,18 @@ import { soak } from './soak.ts';
 const PARTS: readonly Part[] = [kill, faults, power, histories, machines, damage, http, soak, planted];
 
 function usage(): string {
-  const lines = PARTS.map(({ name, about, minutes }) => `  ${name.padEnd(12)}${about} (${minutes} minutes)`);
-  const minutes = PARTS.reduce((sum, part) => sum + part.minutes, 0);
+  const lines = PARTS.map(({ name, about }) => `  ${name.padEnd(12)}${about}`);
   return `Tries to make the program lose data or serve wrong data. Exit code 1: it succeeded.
 
   npm run torture -- [--only PART,PART] [--seed N] [--share X]
 
-  --only    these parts; by default all, which takes about ${(minutes / 60).toFixed(1)} hours on two cores
+  --only    these parts; by default all, which takes hours
   --seed    repeats a run; by default a random one, which is printed
   --share   how much of each part to run: 0.01 is a hundredth; 1 by default
 
 With TMPDIR=/dev/shm, in memory, it is much faster: it syncs thousands of files.
 
-To repeat one failure of kill, faults, histories or machines, set TORTURE_CASE as the failure says.
+To repeat one failure of kill, faults, histories or machines, set TORTURE_CASE as the failure says: it is a list.
 
 ${lines.join('\n')}
 `;

@@ -23,8 +23,6 @@ export interface Part {
   readonly name: string;
   /** One line for the usage text. */
   readonly about: string;
-  /** Measured on two cores. */
-  readonly minutes: number;
   run(options: PartOptions): Promise<Outcome>;
 }
 
@@ -64,15 +62,17 @@ export interface History {
   end(isSound: boolean): void;
 }
 
-/** Runs a share of so many histories, or those whose numbers TORTURE_CASE has, separated by "; ". */
+/** Runs a share of so many histories, or those whose numbers are in the list TORTURE_CASE. */
 export async function runHistories(
   { share, onProgress }: PartOptions,
   count: number,
   make: (number: number, tally: Tally) => History,
 ): Promise<Outcome> {
   const tally = new Tally();
+  const { TORTURE_CASE } = process.env;
   const all = Array.from({ length: Math.ceil(count * share) }, (_, number) => number);
-  for (const number of process.env.TORTURE_CASE?.split('; ').map(Number) ?? all) {
+  const numbers: readonly number[] = TORTURE_CASE === undefined ? all : JSON.parse(TORTURE_CASE);
+  for (const number of numbers) {
     const history = make(number, tally);
     const error: unknown = await history.run().then(
       () => null,
@@ -81,7 +81,8 @@ export async function runHistories(
     history.end(error === null);
     const said = error instanceof Error ? (error.stack ?? error.message) : String(error);
     const steps = history.steps.join(', ');
-    if (error !== null) tally.failures.push(`TORTURE_CASE=${number}, after ${steps}: ${said.slice(0, 900)}`);
+    if (error !== null)
+      tally.failures.push(`TORTURE_CASE='[${number}]', after ${steps}: ${said.slice(0, 900)}`);
     tally.count('histories');
     onProgress(`history ${number + 1}: ${steps}`);
   }

@@ -27,7 +27,6 @@ const PROGRESS_EVERY = 500;
 export const power: Part = {
   name: 'power',
   about: 'cuts the power at any moment, keeping any part of the unsynced data',
-  minutes: 15,
   run: async (options) => cutPower(await recordStory(options.folder), options),
 };
 
@@ -139,6 +138,8 @@ class Cuts {
     const [missed] = differences(disk);
     if (missed !== undefined)
       throw new Error(`the record of a start does not match ${missed}: a call was not recorded`);
+    // What the start has left holds all that was known, and the file that was dropped after the cut.
+    await checkImage(this.#image, this.#story, known);
   }
 
   async #check(number: number): Promise<void> {

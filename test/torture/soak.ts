@@ -11,6 +11,7 @@ import { NODE_FLAGS } from '../../src/packed.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { formatMs } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
+import { median } from '../bench/common.ts';
 import { type Appliance, createKey, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRows, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, fresh, getAs } from '../support/followers.ts';
@@ -22,27 +23,35 @@ import { until } from '../support/until.ts';
 import { type Outcome, type Part, type PartOptions, readProcess, Tally } from './part.ts';
 
 const MINUTES = 120;
+/** With fewer, the medians of quarters mean little. */
+const ROUNDS_MIN = 16;
 const MIB = 1024 * 1024;
-/**
- * V8 collects garbage at its own time. The C library also keeps freed memory in up to eight arenas per processor, which
- * short-lived threads fill: over a hundred rounds they grew from 34 MiB to 110, of which 25 to 45 were in use. A dozen rounds,
- * as a test runs, end before that does: there 30 to 50 were seen.
- */
-const MEMORY_GROWTH_MAX_MIB = 64;
-/** The test's own connections come and go. */
-const FILES_GROWTH_MAX = 6;
-/**
- * The permanent data of a round: its windows, keys, log entries and corrections. The temporary subscription's rows take
- * forty times as much.
- */
-const DISK_PER_ROUND_MAX_MIB = 0.0625;
-/** SQLite checkpoints a write-ahead log at 1,000 pages (16 KiB each), and then reuses it. */
-const WAL_GROWTH_MAX_MIB = 20;
+/** By the name of what is measured, with its unit: the allowed growth from the first quarter to the last. */
+const GROWTH_MAX = {
+  /**
+   * V8 collects garbage at its own time. The C library also keeps freed memory in up to eight arenas per processor, which
+   * short-lived threads fill: over a hundred rounds they grew from 34 MiB to 110, of which 25 to 45 were in use. A dozen
+   * rounds, as a test runs, end before that does: there 30 to 50 were seen.
+   */
+  'memory, MiB': 64,
+  /** The test's own connections come and go. */
+  'open files': 6,
+  /**
+   * Times the rounds: the permanent data of a round, its windows, keys, log entries and corrections. The temporary
+   * subscription's rows take forty times as much.
+   */
+  'disk, MiB': 0.0625,
+  /** To be looked at: a busy machine is slower. */
+  'removal, ms': Infinity,
+  /** SQLite checkpoints a write-ahead log at 1,000 pages (16 KiB each), and then reuses it. */
+  'write-ahead log of detections.db, MiB': 20,
+  'write-ahead log of access.db, MiB': 20,
+};
+type Sample = Readonly<Record<keyof typeof GROWTH_MAX, number>>;
 
 export const soak: Part = {
   name: 'soak',
   about: 'accelerated normal operation; memory, open files, disk and write-ahead logs must not grow',
-  minutes: MINUTES,
   run: (options) => soakWith(options, {}),
 };
 
@@ -70,19 +79,23 @@ export async function soakWith(
   try {
     const play = startWorkload(appliance, { prng, folder, scrubRecord: dataFolder(data).verified }, tally);
     try {
-      for (let round = 0; round < SAMPLES_MIN || performance.now() < endMs; round += 1) {
+      for (let round = 0; round < ROUNDS_MIN || performance.now() < endMs; round += 1) {
         const removalMs = await play(round);
         tally.count('rounds');
-        samples.push({ ...(await sampleOf(data, `http://127.0.0.1:${adminPort}`)), removalMs });
+        samples.push(await sampleOf(data, `http://127.0.0.1:${adminPort}`, removalMs));
         if (round % 10 === 0) onProgress(`round ${round}: ${JSON.stringify(samples.at(-1))}`);
       }
     } catch (error) {
       failures.push(`seed ${seed}, round ${samples.length}: ${inspect(error)}`);
     }
     if (failures.length === 0) appliance.cli(['verify']);
-    const series = seriesOf(samples);
-    if (samples.length >= SAMPLES_MIN) failures.push(...series.flatMap((each) => notFlat(each) ?? []));
-    Object.assign(figures, figuresOf(series));
+    // A round has failed early.
+    if (samples.length < ROUNDS_MIN) return tally;
+    for (const series of seriesOf(samples)) {
+      const why = notFlat(series);
+      if (why !== null) failures.push(why);
+      figures[series.name] = shownOf(series);
+    }
     return tally;
   } finally {
     await appliance.stop();
@@ -90,58 +103,36 @@ export async function soakWith(
   }
 }
 
-const DATABASES = ['detections.db', 'access.db'];
-
-type Sample = Awaited<ReturnType<typeof sampleOf>> & {
-  /** Of the command that removes the round's subscription. */
-  readonly removalMs: number;
-};
-
-async function sampleOf(data: string, admin: string) {
+async function sampleOf(data: string, admin: string, removalMs: number): Promise<Sample> {
   const sizes = filesBelow(data).map((path) => {
     return { path, bytes: statSync(path, { throwIfNoEntry: false })?.size ?? 0 };
   });
   const sum = (isIn: (path: string) => boolean) =>
     sizes.reduce((all, { path, bytes }) => all + (isIn(path) ? bytes : 0), 0) / MIB;
+  const { memoryMib, files } = await readProcess(admin);
   return {
-    ...(await readProcess(admin)),
-    diskMib: sum((path) => !path.endsWith('-wal')),
-    walMib: Object.fromEntries(DATABASES.map((name) => [name, sum((path) => path.endsWith(`${name}-wal`))])),
+    'memory, MiB': memoryMib,
+    'open files': files,
+    'disk, MiB': sum((path) => !path.endsWith('-wal')),
+    'removal, ms': removalMs,
+    'write-ahead log of detections.db, MiB': sum((path) => path.endsWith('detections.db-wal')),
+    'write-ahead log of access.db, MiB': sum((path) => path.endsWith('access.db-wal')),
   };
 }
 
 function seriesOf(samples: readonly Sample[]): Series[] {
-  return [
-    {
-      name: 'memory, MiB',
-      samples: samples.map(({ memoryMib }) => memoryMib),
-      growthMax: MEMORY_GROWTH_MAX_MIB,
-    },
-    { name: 'open files', samples: samples.map(({ files }) => files), growthMax: FILES_GROWTH_MAX },
-    {
-      name: 'disk, MiB',
-      samples: samples.map(({ diskMib }) => diskMib),
-      growthMax: DISK_PER_ROUND_MAX_MIB * samples.length,
-    },
-    // To be looked at: a busy machine is slower.
-    { name: 'removal, ms', samples: samples.map(({ removalMs }) => removalMs), growthMax: Infinity },
-    ...DATABASES.map((name) => ({
-      name: `write-ahead log of ${name}, MiB`,
-      samples: samples.map(({ walMib }) => walMib[name] ?? 0),
-      growthMax: WAL_GROWTH_MAX_MIB,
-    })),
-  ];
+  const names = Object.keys(GROWTH_MAX) as (keyof Sample)[];
+  return names.map((name) => ({
+    name,
+    samples: samples.map((sample) => sample[name]),
+    growthMax: GROWTH_MAX[name] * (name === 'disk, MiB' ? samples.length : 1),
+  }));
 }
 
-function figuresOf(series: readonly Series[]): Record<string, string> {
-  return Object.fromEntries(
-    series.map(({ name, samples, growthMax }) => {
-      if (samples.length < SAMPLES_MIN) return [name, 'too few samples'];
-      const limit = growthMax === Infinity ? '' : ` of at most ${growthMax.toFixed(1)}`;
-      const growth = `growth ${growthOf(samples).toFixed(1)}${limit}`;
-      return [name, `${curveOf(samples)} at most ${Math.max(...samples).toFixed(1)}, ${growth}`];
-    }),
-  );
+function shownOf({ samples, growthMax }: Series): string {
+  const limit = growthMax === Infinity ? '' : ` of at most ${growthMax.toFixed(1)}`;
+  const growth = `growth ${growthOf(samples).toFixed(1)}${limit}`;
+  return `${curveOf(samples)} at most ${Math.max(...samples).toFixed(1)}, ${growth}`;
 }
 
 /** Rows of a round's temporary subscription. */
@@ -265,25 +256,18 @@ const QUARTERS = 4;
 /** This share of the samples at the start is ignored: caches fill, and code is compiled. */
 const WARM_UP_SHARE = 1 / 8;
 
-/** With fewer samples, the medians of quarters mean little. */
-const SAMPLES_MIN = 16;
-
 /**
  * Growth from the first quarter to the last: the slope of the line through the medians of the quarters (least squares),
  * times the three steps between them. A single high sample changes nothing, and a leak cannot hide behind one.
- *
- * @throws Error for fewer than {@link SAMPLES_MIN} samples
  */
 export function growthOf(samples: readonly number[]): number {
-  if (samples.length < SAMPLES_MIN)
-    throw new Error(`${samples.length} samples: expected ${SAMPLES_MIN} or more`);
   const warm = samples.slice(Math.ceil(samples.length * WARM_UP_SHARE));
   const medians = Array.from({ length: QUARTERS }, (_, quarter) =>
-    medianOf(warm.slice((warm.length * quarter) / QUARTERS, (warm.length * (quarter + 1)) / QUARTERS)),
+    median(warm.slice((warm.length * quarter) / QUARTERS, (warm.length * (quarter + 1)) / QUARTERS)),
   );
   const middle = (QUARTERS - 1) / 2;
   const slope =
-    medians.reduce((sum, median, at) => sum + (at - middle) * median, 0) /
+    medians.reduce((sum, each, at) => sum + (at - middle) * each, 0) /
     medians.reduce((sum, _, at) => sum + (at - middle) ** 2, 0);
   return slope * (QUARTERS - 1);
 }
@@ -293,12 +277,6 @@ export function notFlat({ name, samples, growthMax }: Series): string | null {
   const growth = growthOf(samples);
   if (growth <= growthMax) return null;
   return `${name} grew by ${growth.toFixed(1)} from the first quarter to the last; at most ${growthMax.toFixed(1)} is allowed`;
-}
-
-function medianOf(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length / 2;
-  return ((sorted[Math.ceil(middle) - 1] ?? 0) + (sorted[Math.floor(middle)] ?? 0)) / 2;
 }
 
 const BLOCKS = '▁▂▃▄▅▆▇█';

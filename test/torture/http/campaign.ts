@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { SCHEMAS } from '../../../src/openapi/schemas.ts';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
-import { ambiguousRequests } from '../../support/ambiguous-requests.ts';
 import { checkBody, checkResponse } from '../../support/checked-fetch.ts';
 import { parseResponses, type RawResponse, sendBytes } from '../../support/raw-http.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
@@ -16,11 +15,6 @@ import type { Target } from './target.ts';
 
 /** Responses, after which it ends. */
 const REQUESTS = 2_000_000;
-/** Each must get an error. */
-const BROKEN = [
-  ...Object.values(ambiguousRequests('GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n')),
-  `GET /${'x'.repeat(40_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
-];
 const PIPELINED_MAX = 5;
 const FAILURES_MAX = 10;
 /** Concurrent connections, to keep the program busy. */
@@ -28,6 +22,8 @@ const WORKERS = 4;
 const PROGRESS_EVERY_CONNECTIONS = 500;
 /** Malformed bytes may be the start of a request: then both sides wait for the other. */
 const UNSURE_TIMEOUT_MS = 50;
+
+type Note = (response: RawResponse) => void;
 
 /** @param tally receives `requests`, `connections` and `answered STATUS`, and failures with the connection that repeats them */
 export async function runCampaign(
@@ -40,7 +36,7 @@ export async function runCampaign(
   let connections = 0;
   let responses = 0;
   let failures = 0;
-  const note = (response: RawResponse) => {
+  const note: Note = (response) => {
     responses += 1;
     tally.count('requests');
     tally.count(`answered ${response.status}`);
@@ -76,11 +72,7 @@ function connectTo({ host }: FuzzFacts): Socket {
   return connect(Number(port), hostname);
 }
 
-async function tryRequests(
-  prng: Prng,
-  facts: FuzzFacts,
-  note: (response: RawResponse) => void,
-): Promise<void> {
+async function tryRequests(prng: Prng, facts: FuzzFacts, note: Note): Promise<void> {
   const requests = Array.from({ length: 1 + prng.below(PIPELINED_MAX) }, () => makeRequest(prng, facts));
   const bytes = requests.map((request, at) => bytesOf(request, facts.host, at === requests.length - 1));
   const received = await sendBytes(connectTo(facts), Buffer.concat(bytes));
@@ -117,15 +109,8 @@ function check(request: FuzzRequest, response: RawResponse): void {
   }
 }
 
-async function tryMalformed(
-  prng: Prng,
-  facts: FuzzFacts,
-  note: (response: RawResponse) => void,
-): Promise<void> {
-  const good = bytesOf(makeRequest(prng, facts), facts.host, true);
-  // Changed bytes may still be the start of a good request.
-  const mustRespond = prng.chance(0.6);
-  const bytes = mustRespond ? Buffer.from(prng.pick(BROKEN), 'latin1') : changed(prng, good);
+async function tryMalformed(prng: Prng, facts: FuzzFacts, note: Note): Promise<void> {
+  const bytes = changed(prng, bytesOf(makeRequest(prng, facts), facts.host, true));
   const isHead = bytes.toString('latin1', 0, 5) === 'HEAD ';
   const responsesOf = (received: Buffer) => {
     try {
@@ -144,20 +129,10 @@ async function tryMalformed(
       return false;
     }
   };
-  const received = await sendBytes(
-    connectTo(facts),
-    bytes,
-    isEnough,
-    mustRespond ? undefined : UNSURE_TIMEOUT_MS,
-  );
-  const [response] = responsesOf(received);
-  if (response === undefined) {
-    assert.ok(!mustRespond, `no response to ${shown(bytes)}`);
-    return;
-  }
+  const [response] = responsesOf(await sendBytes(connectTo(facts), bytes, isEnough, UNSURE_TIMEOUT_MS));
+  if (response === undefined) return;
   note(response);
   const what = `${shown(bytes)}: ${response.status} ${response.body.slice(0, 300)}`;
-  assert.ok(!mustRespond || (response.status >= 400 && response.status < 500), what);
   assert.notEqual(response.status, 500, what);
   assert.match(response.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/, what);
   assert.ok(response.headers.has('cache-control'), what);

@@ -47,8 +47,6 @@ const TRICKLE_EVERY_MS = 2000;
 const PROBES = 2;
 const BETWEEN_PROBES_MS = 1000;
 const OPENED_TOGETHER = 20;
-/** Open connections are counted while others are still being opened: on a busy machine, the first soon time out. */
-const COUNTED_EVERY = 500;
 /** Much longer than any timeout of the program. */
 const ALL_CLOSED_TIMEOUT_MS = 900_000;
 /** Files that the program itself may have opened since. */
@@ -103,7 +101,6 @@ export async function runClients(target: Target, options: PartOptions, tally: Ta
   const prng = seededPrng(options.seed, 'clients');
   const { failures } = tally;
   const { files: filesBefore } = await readProcess(admin);
-  let heldMax = 0;
   const open: { readonly kind: Kind; readonly client: Client }[] = [];
   const trickling = setInterval(() => {
     for (const { kind, client } of open)
@@ -116,14 +113,12 @@ export async function runClients(target: Target, options: PartOptions, tally: Ta
     // Connecting all at once would delay requests, and the program would disconnect these clients as too slow.
     if (at % OPENED_TOGETHER === 0)
       await Promise.race([once(client.socket, 'connect'), once(client.socket, 'close')]);
-    if (at % COUNTED_EVERY === 0) heldMax = Math.max(heldMax, (await readProcess(admin)).files - filesBefore);
   }
   const endMs = performance.now() + ALL_CLOSED_TIMEOUT_MS;
   while (open.some(({ client }) => !client.isOver) && performance.now() < endMs) {
     const { status } = await appliance.get('/v1/me');
     if (status === 200) tally.count('good answers meanwhile');
     else failures.push(`a good client got ${status} beside ${count} bad ones`);
-    heldMax = Math.max(heldMax, (await readProcess(admin)).files - filesBefore);
     await wait(100);
   }
   clearInterval(trickling);
@@ -134,7 +129,6 @@ export async function runClients(target: Target, options: PartOptions, tally: Ta
     if (why === null) tally.count(kind.name);
     else failures.push(`a client of the kind "${kind.name}" ${why}`);
   }
-  tally.count('connections held at once', heldMax);
   let files = 0;
   await until('their files to be closed', async () => {
     ({ files } = await readProcess(admin));

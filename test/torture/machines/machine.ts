@@ -2,12 +2,10 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { addAccount } from '../../../src/auth/accounts.ts';
 import { openAccess } from '../../../src/auth/open-access.ts';
 import { findAccess } from '../../../src/auth/spare-copy.ts';
 import { Follower } from '../../../src/copy/follow.ts';
-import { restore } from '../../../src/copy/restore.ts';
 import { Shipper } from '../../../src/copy/ship.ts';
 import { beginEpoch } from '../../../src/copy/standby-thread.ts';
 import { compactNow } from '../../../src/ingest/apply/remove-rows.ts';
@@ -21,6 +19,7 @@ import { writing } from '../../../src/store/database.ts';
 import { dataFolder } from '../../../src/store/folder.ts';
 import { readLogMark } from '../../../src/store/log-mark.ts';
 import { ensureRole, readRole } from '../../../src/store/role.ts';
+import { restoreFrom } from '../../support/copy-at.ts';
 import { batchOf } from '../../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../../support/memory-place.ts';
 
@@ -144,10 +143,7 @@ export class Machine {
   async becomeStandby(): Promise<void> {
     const { folder, place, now } = this;
     place.before = () => {};
-    await restore({
-      ...{ source: place, data: folder.root, drop: join(folder.root, 'drop'), now, onProgress() {} },
-      ...{ replace: true, standby: true, untilMs: null },
-    });
+    await restoreFrom(place, folder.root, { standby: true, now });
     this.isStandby = true;
     this.isTakenOver = false;
     await this.start();

@@ -1,6 +1,5 @@
 /** Recovers an image as a start does, with the program's own code, and checks that everything reported still holds. */
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { listKeyStates } from '../../../src/auth/keys.ts';
@@ -20,6 +19,7 @@ import { sourceAt } from '../../support/copy-at.ts';
 import { QUIETLY } from '../../support/history.ts';
 import { checkStreams, readStream } from '../../support/streams.ts';
 import { filesBelow } from '../../support/test-folder.ts';
+import { sha256Of } from '../scenario/model.ts';
 import { isRemoved } from '../scenario/stages.ts';
 import { BACKUP, DATA, SETTINGS } from '../scenario/world.ts';
 import type { Known } from './known.ts';
@@ -69,13 +69,9 @@ export async function checkImage(
 
 /** Every dropped file must still exist in some folder. */
 function checkFiles(drop: string, { dropped }: Known): void {
-  const there = new Set(filesBelow(drop).map((path) => digest(readFileSync(path))));
+  const there = new Set(filesBelow(drop).map((path) => sha256Of(readFileSync(path))));
   for (const [name, content] of dropped)
-    assert.ok(there.has(digest(content)), `${name} was dropped, but is lost`);
-}
-
-function digest(content: Buffer): string {
-  return createHash('sha1').update(content).digest('hex');
+    assert.ok(there.has(sha256Of(content)), `${name} was dropped, but is lost`);
 }
 
 function checkKeys(folder: DataFolder, { keys }: Known): void {

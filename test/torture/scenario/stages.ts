@@ -7,7 +7,7 @@
 import type { ExportName } from '../../../src/detection/content-type.ts';
 import type { Form } from '../../../src/exports/file-name.ts';
 import { formatMs, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../../src/time.ts';
-import { contentOf, fileName, idOf, type Row } from '../../support/export-files.ts';
+import { contentOf, fileName, idOf, newRow, type Row } from '../../support/export-files.ts';
 import type { Folder, Model } from './model.ts';
 
 /** Keys by the labels of this file. */
@@ -66,7 +66,7 @@ const OTHER = { subscription_id: REMOVED };
 
 /** @param nowMs the windows are in the eight hours before it; after a day they would count as missing */
 export function stagesFrom(nowMs: number): readonly Stage[] {
-  const exports = new Exports(Math.floor((nowMs - 8 * HOUR_MS) / WINDOW_MS) * WINDOW_MS);
+  const exports = exportsFrom(Math.floor((nowMs - 8 * HOUR_MS) / WINDOW_MS) * WINDOW_MS);
   return [
     serving('install', INSTALL),
     ...windowStages(exports),
@@ -89,54 +89,42 @@ function machineStages(exports: Exports): readonly Stage[] {
   ];
 }
 
-/** Creates export files of numbered windows. */
-class Exports {
-  readonly #firstMs: number;
+type Exports = ReturnType<typeof exportsFrom>;
 
-  /** @param firstMs start of window 0 */
-  constructor(firstMs: number) {
-    this.#firstMs = firstMs;
-  }
-
-  startMs(window: number): number {
-    return this.#firstMs + window * WINDOW_MS;
-  }
-
-  row(article: number, window: number, score: number, more: Row = {}): Row {
-    return {
-      subscription_id: 7001,
-      source_internal_id: 501,
+/** Creates export files of numbered windows. @param firstMs start of window 0 */
+function exportsFrom(firstMs: number) {
+  const startMs = (window: number) => firstMs + window * WINDOW_MS;
+  const row = (article: number, window: number, score: number, more: Row = {}) =>
+    newRow({
       article_id: article,
-      first_detected_at: formatMs(this.#firstMs),
-      last_scored_at: formatMs(this.startMs(window)),
-      exported_at: formatMs(this.startMs(window)),
+      first_detected_at: formatMs(firstMs),
+      last_scored_at: formatMs(startMs(window)),
+      exported_at: formatMs(startMs(window)),
       strength_score: score,
       ...more,
-    };
-  }
-
-  rows(first: number, count: number, window: number, more: Row = {}): Row[] {
-    return Array.from({ length: count }, (_, at) => this.row(first + at, window, at % 90, more));
-  }
-
-  name(exportName: ExportName, window: number, form: Form = 'ndjson'): string {
-    return fileName(exportName, this.startMs(window), form);
-  }
-
-  /** A good file. */
-  drop(exportName: ExportName, window: number, form: Form, rows: readonly Row[]): Drop {
-    const content = contentOf(form, rows);
-    const ids = rows.map((row) => idOf(row, exportName));
-    return dropped(
-      this.name(exportName, window, form),
-      content,
-      (model) => {
-        model.file(content, 'archive');
-        model.apply(exportName, rows);
-      },
-      ids,
-    );
-  }
+    });
+  const name = (exportName: ExportName, window: number, form: Form = 'ndjson') =>
+    fileName(exportName, startMs(window), form);
+  return {
+    startMs,
+    row,
+    rows: (first: number, count: number, window: number, more: Row = {}) =>
+      Array.from({ length: count }, (_, at) => row(first + at, window, at % 90, more)),
+    name,
+    /** A good file. */
+    drop(exportName: ExportName, window: number, form: Form, rows: readonly Row[]): Drop {
+      const content = contentOf(form, rows);
+      return dropped(
+        name(exportName, window, form),
+        content,
+        (model) => {
+          model.file(content, 'archive');
+          model.apply(exportName, rows);
+        },
+        rows.map((each) => idOf(each, exportName)),
+      );
+    },
+  };
 }
 
 /** Windows that are done, corrected, failed, held and reset. */

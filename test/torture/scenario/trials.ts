@@ -10,7 +10,6 @@ import {
   type Counted,
   compileLibrary,
   createInjector,
-  ERROR_NAMES,
   type Hit,
   type Injection,
 } from '../io/inject.ts';
@@ -41,9 +40,9 @@ export interface TrialPlan {
   /** Whether the appliance that runs after a kill is checked as it runs, without another start. */
   readonly isCheckedRunning?: boolean;
   /** A further check of the result. @returns the failure, or null */
-  readonly check: (trial: Trial, injection: Injection) => string | null;
+  readonly check: (trial: Trial) => string | null;
   /** The figures that count a case that fired. */
-  readonly kindsOf: (trial: Trial, injection: Injection) => readonly string[];
+  readonly kindsOf: (trial: Trial) => readonly string[];
 }
 
 interface Chosen {
@@ -64,21 +63,19 @@ interface Case extends Chosen {
  * Chooses the share's number of cases: first one of every call, then of every kind of each, then of every kind in every
  * place, then others.
  *
- * TORTURE_CASE, as printed by a failure, runs only that case, and leaves its files; "; " separates several.
+ * TORTURE_CASE, a list of cases as printed by failures, runs only those.
  */
-export async function runTrials(
-  options: PartOptions,
-  { counted, alike, injection: injectionAt, isCheckedRunning = false, check, kindsOf }: TrialPlan,
-): Promise<Outcome> {
-  const recording = await record(options.folder, counted, options.onProgress);
-  const cases = recording.stages.flatMap((stage) => casesOf(stage, injectionAt, options.seed));
+export async function runTrials(options: PartOptions, plan: TrialPlan): Promise<Outcome> {
+  const { counted, alike, injection: injectionAt, check, kindsOf } = plan;
+  const { stages, main, library } = await record(options.folder, counted, options.onProgress);
+  const cases = stages.flatMap((stage) => casesOf(stage, injectionAt, options.seed));
   const inAnyOrder = (list: readonly Case[]) => shuffled(seededPrng(options.seed, 'choice'), list);
   const all =
     alike === 'all'
       ? [...new Map(inAnyOrder(cases).map((each) => [each.where, each])).values()]
       : inAnyOrder(endsOfRuns(cases));
-  const repeated = process.env.TORTURE_CASE?.split('; ').map((text) => caseNamed(text, recording.stages));
-  const chosen = repeated ?? choose(all, options);
+  const { TORTURE_CASE } = process.env;
+  const chosen = TORTURE_CASE === undefined ? choose(all, options) : casesNamed(TORTURE_CASE, stages);
   const tally = new Tally();
   const { failures } = tally;
   tally.count('calls', cases.length);
@@ -86,21 +83,20 @@ export async function runTrials(
   tally.count('cases', chosen.length);
   const missed: string[] = [];
   let done = 0;
-  const workers = Array.from({ length: Math.min(WORKERS_MAX, availableParallelism()) }, (_, index) =>
-    recording.worker(join(options.folder, `lane-${index}`), isCheckedRunning),
+  const lanes = Array.from({ length: Math.min(WORKERS_MAX, availableParallelism()) }, (_, index) =>
+    makeWorld(main, library, join(options.folder, `lane-${index}`)),
   );
-  await inEach(workers, chosen, async (worker, each) => {
-    const trial = await untilHit(worker, each);
-    const { injection } = each;
-    const failure = trial.failure ?? (trial.hit === null ? null : check(trial, injection));
+  await inEach(lanes, chosen, async (lane, each) => {
+    const trial = await untilHit(lane, plan, each);
+    const failure = trial.failure ?? (trial.hit === null ? null : check(trial));
     if (trial.hit === null && trial.failure === null) missed.push(caseOf(each));
     if (trial.hit !== null) {
       tally.count('fired');
-      for (const kind of kindsOf(trial, injection)) tally.count(`  ${kind}`);
+      for (const kind of kindsOf(trial)) tally.count(`  ${kind}`);
     }
     if (failure !== null)
       failures.push(
-        `TORTURE_CASE='${caseOf(each)}' (${trial.hit?.what}): ${failure}\n    ${trial.events.join('\n    ')}`,
+        `TORTURE_CASE='[${caseOf(each)}]' (${trial.hit?.what}): ${failure}\n    ${trial.events.join('\n    ')}`,
       );
     done += 1;
     if (done % PROGRESS_EVERY === 0 || failure !== null)
@@ -110,7 +106,7 @@ export async function runTrials(
   });
   if (missed.length > 0) tally.count('whose call did not occur again', missed.length);
   if (missed.length > chosen.length * MISSED_MAX)
-    failures.push(`the calls of these did not occur: ${missed.join('; ')}`);
+    failures.push(`the calls of these did not occur: ${missed.join(', ')}`);
   return tally;
 }
 
@@ -167,30 +163,23 @@ function inTurn<Item>(items: readonly Item[], kindOf: (item: Item) => string): I
   return turns.sort((one, other) => one.turn - other.turn).map(({ item }) => item);
 }
 
-/** The value of TORTURE_CASE that repeats a case. */
-function caseOf({ stage: { stage }, injection }: Chosen): string {
-  const how = injection.how === 'fail' ? `fail ${injection.error}` : injection.how;
-  return `${stage.name}, ${how} ${injection.at} ${injection.name}`;
+/** Repeats a case, in the list of TORTURE_CASE. */
+function caseOf({ stage, injection }: Chosen): string {
+  return JSON.stringify({ stage: stage.stage.name, ...injection });
 }
 
-function caseNamed(text: string, stages: readonly RecordedStage[]): Chosen {
-  const [, name, how, at, call = ''] = /^(.+), (kill|kill midway|fail \w+) (\d+) (\w+)$/.exec(text) ?? [];
-  const stage = stages.find((each) => each.stage.name === name);
-  const error = ERROR_NAMES.find((each) => how === `fail ${each}`);
-  const where = { at: Number(at), name: call };
-  if (stage !== undefined && error !== undefined)
-    return { stage, injection: { how: 'fail', error, ...where } };
-  if (stage !== undefined && (how === 'kill' || how === 'kill midway'))
-    return { stage, injection: { how, ...where } };
-  throw new Error(`TORTURE_CASE: expected a case such as "removal, fail EIO 12 fsync", not "${text}"`);
+function casesNamed(text: string, stages: readonly RecordedStage[]): Chosen[] {
+  const cases: readonly (Injection & { readonly stage: string })[] = JSON.parse(text);
+  return cases.map(({ stage: name, ...injection }) => {
+    const stage = stages.find((each) => each.stage.name === name);
+    if (stage === undefined) throw new Error(`TORTURE_CASE: no stage is called ${name}`);
+    return { stage, injection };
+  });
 }
 
-async function untilHit(
-  worker: ReturnType<Recording['worker']>,
-  { stage, injection }: Chosen,
-): Promise<Trial> {
+async function untilHit(lane: Lane, plan: TrialPlan, { stage, injection }: Chosen): Promise<Trial> {
   for (let tries = 1, at = injection.at; ; tries += 1, at = Math.max(1, Math.floor(at * EARLIER))) {
-    const trial = await worker(stage, { ...injection, at });
+    const trial = await tryOnce(lane, plan, stage, { ...injection, at });
     if (trial.hit !== null || trial.failure !== null || tries === TRIES_MAX) return trial;
   }
 }
@@ -214,8 +203,6 @@ export interface Trial {
   /** Null if everything held. */
   readonly failure: string | null;
 }
-
-type Recording = Awaited<ReturnType<typeof record>>;
 
 /**
  * Runs the scenario once without faults, and records each stage: the state before it, its calls and its result.
@@ -258,24 +245,7 @@ async function record(folder: string, counted: Counted, onProgress: (progress: s
     // A stage that fails leaves its program.
     await world.end();
   }
-  return {
-    stages,
-    /**
-     * @param own a folder that does not exist yet
-     * @returns a function that repeats a stage from the state before it, with one call killed or failed
-     */
-    worker(
-      own: string,
-      isCheckedRunning: boolean,
-    ): (stage: RecordedStage, injection: Injection) => Promise<Trial> {
-      const place = makeWorld(main, library, own);
-      return (stage, injection) => {
-        const isLeftRunning =
-          isCheckedRunning && stage.stage.role !== 'standby' && injection.at <= stage.callsBefore.stop;
-        return tryOnce(place, { counted, isLeftRunning }, stage, injection);
-      };
-    },
-  };
+  return { stages, main, library };
 }
 
 function makeWorld(main: string, library: string, folder: string) {
@@ -285,12 +255,16 @@ function makeWorld(main: string, library: string, folder: string) {
   return { world: new World(main, root, injector), injector };
 }
 
+type Lane = ReturnType<typeof makeWorld>;
+
+/** Repeats a stage from the state before it, with one call killed or failed. */
 async function tryOnce(
-  { world, injector }: ReturnType<typeof makeWorld>,
-  { counted, isLeftRunning }: { counted: Counted; isLeftRunning: boolean },
-  { stage, before, model, rows }: RecordedStage,
+  { world, injector }: Lane,
+  { counted, isCheckedRunning = false }: TrialPlan,
+  { stage, before, callsBefore, model, rows }: RecordedStage,
   injection: Injection,
 ): Promise<Trial> {
+  const isLeftRunning = isCheckedRunning && stage.role !== 'standby' && injection.at <= callsBefore.stop;
   world.load(before);
   injector.begin(counted, injection);
   let failure: string | null = null;

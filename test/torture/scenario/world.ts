@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readLogMarkOf } from '../../../src/store/log-mark.ts';
 import { HOUR_MS } from '../../../src/time.ts';
-import { type Detection, putFile } from '../../support/appliance.ts';
+import { type Detection, putFile, TEST_SETTINGS } from '../../support/appliance.ts';
 import { isIdle, loggedDestinations } from '../../support/installation-state.ts';
 import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
 import { copyFolder, filesBelow } from '../../support/test-folder.ts';
@@ -15,11 +15,9 @@ import type { Command, Drop, Keys, Role, Stage, Step } from './stages.ts';
 
 /** Also for starts on an image of a disk: links to photos are the same at every start. */
 export const SETTINGS = {
+  ...TEST_SETTINGS,
   WIREWATCH_SERVER_BASE_URL: 'https://api.example',
   WIREWATCH_INGEST_QUIET_MS: '0',
-  WIREWATCH_INGEST_RESCAN_SECONDS: '0.2',
-  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
-  WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
 };
 /** Folders below that of an installation. */
 export const DATA = 'data';
