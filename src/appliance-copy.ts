@@ -94,7 +94,7 @@ export function createApplianceCopy(
 
   async function run(): Promise<void> {
     // Writing a whole log may take hours.
-    const telling = setInterval(tell, MINUTE_MS);
+    const telling = setInterval(tell, MINUTE_MS).unref();
     for (let waitMs = SECOND_MS; !isClosed; ) {
       timer.begin();
       await bringUpToDate().catch(failed);
