@@ -176,12 +176,9 @@ function pageFrom<Row extends PageText>(
 
 /** Rows after `@start` of several streams. */
 function rowsAfter(streams: number, columns: string, conditions = ''): string {
-  const arms = streamArms(
-    streams,
-    (ordinal) =>
-      `SELECT ${columns} FROM stream_row WHERE place >> 34 = ${ordinal} AND position > @start${conditions}`,
-  );
-  return arms.join(' UNION ALL ');
+  const arm = (ordinal: string) =>
+    `SELECT ${columns} FROM stream_row WHERE place >> 34 = ${ordinal} AND position > @start${conditions}`;
+  return streamArms(streams, arm).join(' UNION ALL ');
 }
 
 /** The page as one text: nothing is parsed, and no row becomes an object. */
