@@ -7,7 +7,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { hashKey, KEY_PREFIX, KEY_PREFIX_FORM, type ParsedKey, parseKey } from '../auth/key-form.ts';
-import type { SeedAccount, SeedKey, SeedKeyTerms, SeedSubscription, Seeds } from '../auth/preseed.ts';
+import type { Placed, SeedAccount, SeedKey, SeedKeyTerms, SeedSubscription, Seeds } from '../auth/preseed.ts';
 import { type Members, readEach, type ValuesOf, value } from '../operations/member.ts';
 import { NEW_ACCOUNT, NEW_KEY_MEMBERS, NEW_SUBSCRIPTION } from '../operations/members.ts';
 import { listed, misconfigured, reasonOf } from '../refused.ts';
@@ -111,10 +111,6 @@ function readHash(text: string): Reading<Buffer> {
   return wrong(
     `64 hexadecimal digits: the SHA-256 of the complete key, as "wirewatch key generate" prints it${found}`,
   );
-}
-
-interface Placed {
-  readonly place: string;
 }
 
 /** The entries of a table that have no problem. @param wrongIn finds what no member alone shows */

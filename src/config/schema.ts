@@ -35,12 +35,7 @@ function pathSetting(description: string) {
 }
 
 function hostSetting(description: string) {
-  return Type.String({
-    is: isAddress,
-    expected: HOST_EXPECTED,
-    default: '127.0.0.1',
-    description,
-  });
+  return Type.String({ is: isAddress, expected: HOST_EXPECTED, default: '127.0.0.1', description });
 }
 
 type Range = readonly [minimum: number, maximum: number, usual: number];
