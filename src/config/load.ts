@@ -235,15 +235,12 @@ function problemsOf(setting: Setting, { place, value }: RawValue): string[] {
   const { schema } = setting;
   const found = (wrong: unknown) => (schema.secret === true ? 'something else' : shown(wrong));
   if (fits(schema, value))
-    return typeof schema.problems !== 'function'
-      ? []
-      : schema.problems(value).map((problem: string) => `${place}: ${problem}`);
-  if (Array.isArray(value) && schema.type === 'array') {
-    const wrong = value.find((item) => !fits(schema.items, item));
-    if (wrong !== undefined) return [`${place}: expected ${expectation(schema)}, found ${found(wrong)}`];
-    return [`${place}: expected at most ${schema.maxItems} items, found ${value.length}`];
-  }
-  return [`${place}: expected ${expectation(schema)}, found ${found(value)}`];
+    return (schema.problems?.(value) ?? []).map((problem: string) => `${place}: ${problem}`);
+  const items = Array.isArray(value) && schema.type === 'array' ? value : null;
+  const wrong = items === null ? value : items.find((item) => !fits(schema.items, item));
+  if (items !== null && wrong === undefined)
+    return [`${place}: expected at most ${schema.maxItems} items, found ${items.length}`];
+  return [`${place}: expected ${expectation(schema)}, found ${found(wrong)}`];
 }
 
 function fits(schema: TSchema, value: unknown): boolean {

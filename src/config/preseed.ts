@@ -166,8 +166,7 @@ export function readSecretFiles({ accounts, subscriptions, keys }: Preseed) {
       const { id, prefix } = keyIn(text, key);
       return [{ ...terms, id, prefix, hash: hashKey(text) }];
     } catch (error) {
-      const reason = reasonOf(error, source.file);
-      problems.push(`${key.place}.secret_file: ${source.file}: ${reason}`);
+      problems.push(`${key.place}.secret_file: ${source.file}: ${reasonOf(error, source.file)}`);
       return [];
     }
   });
