@@ -10,11 +10,10 @@ import { DatabaseDamage } from '../store/database-errors.ts';
 import { numbersOf, requireChecksums, sealsSql } from '../store/row-checksum.ts';
 import { placeOf } from '../store/stream-place.ts';
 import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
-import type { StreamStart } from './changes-parameters.ts';
+import type { ChangesParameters } from './changes-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
 import { shownTexts } from './detection-text.ts';
-import { type DetectionFilters, type FilterSql, filterSql } from './filters.ts';
-import type { Projection } from './projection.ts';
+import { type FilterSql, filterSql } from './filters.ts';
 import {
   asItComes,
   type StoredStream,
@@ -25,15 +24,11 @@ import {
 } from './stored-streams.ts';
 import { checkHead, checkPlaces, checkScanned, edgesAt, isCheckedHead } from './stream-check.ts';
 
-export interface ChangesQuery {
+export interface ChangesQuery extends Pick<ChangesParameters, 'filters' | 'start' | 'limit' | 'projection'> {
   /** At most twenty. */
   readonly streams: readonly StreamName[];
   /** What `as_of` covers. */
   readonly content_types: readonly ContentType[];
-  readonly filters: DetectionFilters;
-  readonly start: StreamStart;
-  readonly limit: number;
-  readonly projection: Projection | null;
   readonly baseUrl: Buffer;
   readonly recentDeliveries: RecentDeliveries;
 }
