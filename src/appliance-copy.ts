@@ -199,10 +199,8 @@ export function createApplianceCopy(
     try {
       noteRole(folder, { ...readRole(folder), superseded: by });
     } catch (error) {
-      log.warn(
-        { reason: reasonOf(error) },
-        'cannot note that another machine took over: the next start finds it out again',
-      );
+      const reason = reasonOf(error);
+      log.warn({ reason }, 'cannot note that another machine took over: the next start finds it out again');
     }
   }
 

@@ -15,31 +15,21 @@ import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import type { Account } from './accounts.ts';
-import type { Scope } from './scopes.ts';
+import type { Key } from './keys.ts';
 import { readAccessState } from './spare-copy.ts';
+import type { Subscription } from './subscriptions.ts';
 
-export interface StoredKey {
-  readonly id: string;
-  readonly name: string;
+export interface StoredKey extends Omit<Key, 'account_id' | 'subscriptions' | 'created_at'> {
   /** SHA-256 of the complete key. */
   readonly hash: Uint8Array;
   /** The key's first part, needed to check a secret that comes without it. */
   readonly prefix: string;
-  readonly scopes: readonly Scope[];
-  readonly expires_at: number | null;
-  readonly revoked_at: number | null;
-  readonly allow_addresses: readonly string[];
-  /** The key's own allowance; null: only the account's holds. */
-  readonly daily_rows: number | null;
   readonly account: Omit<Account, 'print_metadata'>;
-  /** By id; a subscription that no longer has any type of the key is listed with none. */
-  readonly subscriptions: readonly {
-    readonly id: number;
-    readonly name: string | null;
-    readonly time_zone: string;
-    /** The types that the key can read: if it names some, those of them that the subscription still has. */
-    readonly content_types: readonly ContentType[];
-  }[];
+  /**
+   * By id, with the types that the key can read: if it names some, those of them that the subscription still has, perhaps
+   * none.
+   */
+  readonly subscriptions: readonly Pick<Subscription, 'id' | 'name' | 'time_zone' | 'content_types'>[];
 }
 
 /** What proves a key. */

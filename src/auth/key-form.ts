@@ -14,8 +14,6 @@ export const KEY_PREFIX = '[a-z][a-z0-9]{0,15}';
 export const KEY_PREFIX_FORM = 'a lower-case letter, then up to 15 lower-case letters or digits';
 
 const KEY_PATTERN = new RegExp(`^(${KEY_PREFIX})_live_([a-z2-7]{12})_([a-z2-7]{52})$`);
-const KEY_ID_PATTERN = /^[a-z2-7]{12}$/;
-const KEY_SECRET_PATTERN = /^[a-z2-7]{52}$/;
 
 export interface ParsedKey {
   readonly prefix: string;
@@ -42,9 +40,7 @@ export function parseKey(text: string): ParsedKey | null {
 }
 
 /** Whether it has the form of a key. If {@link parseKey} still returns null, the checksum is wrong: a typing error. */
-export function hasKeyForm(text: string): boolean {
-  return KEY_PATTERN.test(text);
-}
+export const hasKeyForm = (text: string) => KEY_PATTERN.test(text);
 
 export function formatKey({ prefix, id, secret }: ParsedKey): string {
   return `${prefix}_live_${id}_${secret}`;
@@ -55,14 +51,10 @@ export function hashKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');
 }
 
-export function isKeyId(text: string): boolean {
-  return KEY_ID_PATTERN.test(text);
-}
+export const isKeyId = (text: string) => /^[a-z2-7]{12}$/.test(text);
 
 /** Whether it has the form of a secret. The checksum cannot be verified, because it covers the prefix. */
-export function isKeySecret(text: string): boolean {
-  return KEY_SECRET_PATTERN.test(text);
-}
+export const isKeySecret = (text: string) => /^[a-z2-7]{52}$/.test(text);
 
 function checksum(body: string): string {
   return base32(hashKey(body).subarray(0, CHECKSUM_LENGTH));

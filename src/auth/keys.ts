@@ -227,15 +227,10 @@ function putSubscriptions(
   }
 }
 
-function columnsOf(terms: Omit<KeyTerms, 'subscriptions'>) {
-  const { name, expires_at, daily_rows } = terms;
-  return {
-    name,
-    scopes: JSON.stringify(terms.scopes),
-    expires_at,
-    allow_addresses: JSON.stringify(terms.allow_addresses),
-    daily_rows,
-  };
+function columnsOf({ name, expires_at, daily_rows, ...lists }: Omit<KeyTerms, 'subscriptions'>) {
+  const scopes = JSON.stringify(lists.scopes);
+  const allow_addresses = JSON.stringify(lists.allow_addresses);
+  return { name, scopes, expires_at, allow_addresses, daily_rows };
 }
 
 /** The subscriptions as `key create --subscriptions` takes them, one by one. */

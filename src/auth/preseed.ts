@@ -9,7 +9,7 @@ import { addAccount, findAccount, type NewAccount } from './accounts.ts';
 import { addKey, findKey, isRemoved, type Key, keyHash, type NewKey, type NewKeyTerms } from './keys.ts';
 import { addSubscription, findSubscription, isBeingRemoved, type NewSubscription } from './subscriptions.ts';
 
-interface Placed {
+export interface Placed {
   /** Place of the entry, for a message: `FILE, keys[1]`. */
   readonly place: string;
 }

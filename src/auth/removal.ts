@@ -92,12 +92,8 @@ export function removedSince(earlier: Database, later: Database): Map<number, nu
   const since = after.removals.filter((removal) => !known.has(JSON.stringify(removal)));
   const timesOf = (subscription: number) =>
     after.removals.filter(({ id }) => Number(id) === subscription).length;
-  return new Map(
-    [...openRemovals(earlier), ...since.map(({ id }) => Number(id))].map((id) => [
-      id,
-      after.isWhole ? timesOf(id) : Number.POSITIVE_INFINITY,
-    ]),
-  );
+  const removed = [...openRemovals(earlier), ...since.map(({ id }) => Number(id))];
+  return new Map(removed.map((id) => [id, after.isWhole ? timesOf(id) : Number.POSITIVE_INFINITY]));
 }
 
 function removalsIn(db: Database) {

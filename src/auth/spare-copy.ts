@@ -3,7 +3,7 @@
  * A counter in both tells which one is later. One that cannot be brought up to date is deleted, so that it never revives
  * a key that was revoked since. Its last 32 bytes are the SHA-256 of the others.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
@@ -126,6 +126,4 @@ export function contentOf(db: Database): Buffer {
   return content;
 }
 
-function hashOf(content: Buffer): Buffer {
-  return createHash('sha256').update(content).digest();
-}
+const hashOf = (content: Buffer) => hash('sha256', content, 'buffer');

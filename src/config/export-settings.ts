@@ -199,15 +199,15 @@ function isEncoding(label: string): boolean {
   }
 }
 
+const DAY_FIELDS = ['year', 'month', 'day'] as const;
+const MINUTE_FIELDS = [...DAY_FIELDS, 'hour', 'minute'] as const;
+
 function isTimeFormat(text: string): boolean {
   const fields = timeFormat(text)?.fields;
-  return fields !== undefined && (['year', 'month', 'day'] as const).every((field) => fields.has(field));
+  return DAY_FIELDS.every((field) => fields?.has(field));
 }
 
 function isFileName(text: string): boolean {
   const fields = nameFormat(text)?.fields;
-  const isComplete = (['year', 'month', 'day', 'hour', 'minute'] as const).every((field) =>
-    fields?.has(field),
-  );
-  return isComplete && !/^\.|[/\0]|\.(tmp|part|partial)$/.test(text);
+  return MINUTE_FIELDS.every((field) => fields?.has(field)) && !/^\.|[/\0]|\.(tmp|part|partial)$/.test(text);
 }

@@ -32,9 +32,12 @@ const OF_ALL: ReadonlyMap<string, string> = new Map([
 
 /** The configured listening address; null for port 0, which is known only while Wirewatch runs. */
 export function listeningUrl({ host, port, tls_certificate }: Settings['server']): string | null {
-  if (port === 0) return null;
+  return port === 0 ? null : reachableUrl(tls_certificate === '' ? 'http' : 'https', host, port);
+}
+
+/** The URL of an address to listen on; of a wildcard, loopback; an IPv6 address in brackets (RFC 3986, 3.2.2). */
+export function reachableUrl(scheme: 'http' | 'https', host: string, port: number): string {
   const reached = OF_ALL.get(host) ?? host;
-  const scheme = tls_certificate === '' ? 'http' : 'https';
   return `${scheme}://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
 }
 

@@ -78,18 +78,13 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
   const places = new Map<string, string>();
   for (const setting of SETTINGS) {
     const flag = FLAGS.find((known) => known.setting === setting.path);
-    const texts = [
-      [flag?.flag ?? '', flag && flags[flag.option]],
-      [setting.variable, env[setting.variable]],
-    ] as const;
+    const ofText = (place: string, text: string | undefined) =>
+      text === undefined ? undefined : { place, value: absolute(setting, valueOfText(text, setting.schema)) };
     const present = [
-      ...texts.flatMap(([place, text]) =>
-        text === undefined
-          ? []
-          : [{ place, value: absolute(setting, valueOfText(text, setting.schema), process.cwd()) }],
-      ),
-      ...[fromFile.get(setting.path)].filter((value) => value !== undefined),
-    ];
+      flag && ofText(flag.flag, flags[flag.option]),
+      ofText(setting.variable, env[setting.variable]),
+      fromFile.get(setting.path),
+    ].filter((value) => value !== undefined);
     for (const value of present) problems.push(...problemsOf(setting, value));
     const [effective] = present;
     if (effective !== undefined) places.set(setting.path, effective.place);
@@ -110,7 +105,7 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
 }
 
 /** The value, or the absolute path where it is one. @param folder where a relative path starts */
-function absolute({ schema }: Setting, value: unknown, folder: string): unknown {
+function absolute({ schema }: Setting, value: unknown, folder = process.cwd()): unknown {
   return typeof value === 'string' && schema.isPath?.(value) ? path.resolve(folder, value) : value;
 }
 
@@ -240,15 +235,12 @@ function problemsOf(setting: Setting, { place, value }: RawValue): string[] {
   const { schema } = setting;
   const found = (wrong: unknown) => (schema.secret === true ? 'something else' : shown(wrong));
   if (fits(schema, value))
-    return typeof schema.problems !== 'function'
-      ? []
-      : schema.problems(value).map((problem: string) => `${place}: ${problem}`);
-  if (Array.isArray(value) && schema.type === 'array') {
-    const wrong = value.find((item) => !fits(schema.items, item));
-    if (wrong !== undefined) return [`${place}: expected ${expectation(schema)}, found ${found(wrong)}`];
-    return [`${place}: expected at most ${schema.maxItems} items, found ${value.length}`];
-  }
-  return [`${place}: expected ${expectation(schema)}, found ${found(value)}`];
+    return (schema.problems?.(value) ?? []).map((problem: string) => `${place}: ${problem}`);
+  const items = Array.isArray(value) && schema.type === 'array' ? value : null;
+  const wrong = items === null ? value : items.find((item) => !fits(schema.items, item));
+  if (items !== null && wrong === undefined)
+    return [`${place}: expected at most ${schema.maxItems} items, found ${items.length}`];
+  return [`${place}: expected ${expectation(schema)}, found ${found(wrong)}`];
 }
 
 function fits(schema: TSchema, value: unknown): boolean {

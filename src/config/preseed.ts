@@ -7,7 +7,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { hashKey, KEY_PREFIX, KEY_PREFIX_FORM, type ParsedKey, parseKey } from '../auth/key-form.ts';
-import type { SeedAccount, SeedKey, SeedKeyTerms, SeedSubscription, Seeds } from '../auth/preseed.ts';
+import type { Placed, SeedAccount, SeedKey, SeedKeyTerms, SeedSubscription, Seeds } from '../auth/preseed.ts';
 import { type Members, readEach, type ValuesOf, value } from '../operations/member.ts';
 import { NEW_ACCOUNT, NEW_KEY_MEMBERS, NEW_SUBSCRIPTION } from '../operations/members.ts';
 import { listed, misconfigured, reasonOf } from '../refused.ts';
@@ -113,10 +113,6 @@ function readHash(text: string): Reading<Buffer> {
   );
 }
 
-interface Placed {
-  readonly place: string;
-}
-
 /** The entries of a table that have no problem. @param wrongIn finds what no member alone shows */
 function entriesOf<Own extends Members>(
   { file, tables }: PreseedSource,
@@ -170,8 +166,7 @@ export function readSecretFiles({ accounts, subscriptions, keys }: Preseed) {
       const { id, prefix } = keyIn(text, key);
       return [{ ...terms, id, prefix, hash: hashKey(text) }];
     } catch (error) {
-      const reason = reasonOf(error, source.file);
-      problems.push(`${key.place}.secret_file: ${source.file}: ${reason}`);
+      problems.push(`${key.place}.secret_file: ${source.file}: ${reasonOf(error, source.file)}`);
       return [];
     }
   });

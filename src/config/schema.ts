@@ -30,35 +30,26 @@ export const PATH_EXPECTED = 'a path; a relative one starts at the folder of thi
 const isPath = (text: string) => text !== '';
 
 /** A file or a folder; the description says what empty means. */
-function pathSetting(description: string) {
-  return Type.String({ maxLength: 4096, isPath, expected: PATH_EXPECTED, default: '', description });
-}
+const pathSetting = (description: string) =>
+  Type.String({ maxLength: 4096, isPath, expected: PATH_EXPECTED, default: '', description });
 
-function hostSetting(description: string) {
-  return Type.String({
-    is: isAddress,
-    expected: HOST_EXPECTED,
-    default: '127.0.0.1',
-    description,
-  });
-}
+const hostSetting = (description: string) =>
+  Type.String({ is: isAddress, expected: HOST_EXPECTED, default: '127.0.0.1', description });
 
 type Range = readonly [minimum: number, maximum: number, usual: number];
 
-function whole([minimum, maximum, usual]: Range, description: string) {
-  return Type.Integer({ minimum, maximum, default: usual, description });
-}
+const whole = ([minimum, maximum, usual]: Range, description: string) =>
+  Type.Integer({ minimum, maximum, default: usual, description });
 
-function either(usual: boolean, description: string) {
-  return Type.Boolean({ default: usual, description });
-}
+const either = (usual: boolean, description: string) => Type.Boolean({ default: usual, description });
 
 /** @param item of it, each a text */
-function listOf(item: StringOptions, description: string) {
-  return Type.Array(Type.String(item), { maxItems: 100, default: [], description });
-}
+const listOf = (item: StringOptions, description: string) =>
+  Type.Array(Type.String(item), { maxItems: 100, default: [], description });
 
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
+const LEVELS = (['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const).map((level) =>
+  Type.Literal(level),
+);
 
 export const SETTINGS_SCHEMA = section({
   server: section({
@@ -231,10 +222,7 @@ export const SETTINGS_SCHEMA = section({
     },
   }),
   log: section({
-    level: Type.Union(
-      LEVELS.map((level) => Type.Literal(level)),
-      { default: 'info', description: 'Lowest level of the lines that are logged.' },
-    ),
+    level: Type.Union(LEVELS, { default: 'info', description: 'Lowest level of the lines that are logged.' }),
     file: pathSetting(
       'File that log lines are appended to, reopened on SIGHUP; empty means stderr. Its folder must exist.',
     ),

@@ -210,10 +210,8 @@ export async function* entriesIn(
 ): AsyncGenerator<EntryPart> {
   const from = before?.entry ?? 0;
   // The next entry may be within an object that begins before it.
-  const begin = Math.max(
-    0,
-    objects.findLastIndex(({ first }) => first <= from + 1),
-  );
+  const within = objects.findLastIndex(({ first }) => first <= from + 1);
+  const begin = Math.max(0, within);
   const chain = new EntryChain(before === null ? null : undefined, objects[begin]?.first ?? 1);
   for (const [index, { name, first }] of objects.entries()) {
     if (index < begin) continue;

@@ -155,11 +155,8 @@ export async function writeAccess(place: Place, { change }: AccessState, content
   const before = await copiedChange(place);
   if (before > change) throw left(place, 'its accounts and keys are of a later state of this installation');
   // What is damaged is written again.
-  if (before === change)
-    await readCopiedAccess(place).catch((error) => {
-      if (!isLogError(error)) throw error;
-      return place.delete(accessName(change));
-    });
+  const isDamaged = before === change && (await readCopiedAccess(place).catch(nullOfDamage)) === null;
+  if (isDamaged) await place.delete(accessName(change));
   await place.create(accessName(change), await pack(content));
   const there = await readCopiedAccess(place);
   if (!there.content.equals(content))

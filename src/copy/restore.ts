@@ -253,9 +253,18 @@ function endedIn(found: FoundCopy): Ended[] {
   return db.prepare<[], Ended>(SELECT_ENDED).all();
 }
 
+/** How the end of the log was lost. */
+interface LostEnd {
+  /** As of {@link replacedHistory}. */
+  readonly parted: number | null;
+  /** Whether access.db is that of the data folder. */
+  readonly isLater: boolean;
+  /** Subscriptions that were removed after the end of access.db in the copy, with how often they ever were. */
+  readonly removed: ReadonlyMap<number, number>;
+}
+
 /**
- * @param lost how the end of the log was lost; null: it was not. `isLater`: whether access.db is that of the data folder;
- *   `removed`: subscriptions that were removed after the end of access.db in the copy, with how often they ever were
+ * @param lost null: it was not
  * @returns `state_of`: when the last entry of the copy was written, null if it has none; `orphans`: files in the archive
  *   without a record; `goneIds`: of detections that no longer exist
  */
@@ -263,11 +272,7 @@ async function makeDetections(
   { drop, parse = parseFileName, standby, untilMs, now, onProgress }: RestoreOptions,
   stage: DataFolder,
   given: Given,
-  lost: {
-    readonly parted: number | null;
-    readonly isLater: boolean;
-    readonly removed: ReadonlyMap<number, number>;
-  } | null,
+  lost: LostEnd | null,
 ) {
   const state_of = findTail(stage.log).last?.at ?? null;
   const { db, log } = await recoverDetections({
@@ -316,11 +321,7 @@ async function makeDetections(
  * Subscriptions of the log whose rows must not come back, not even to a new owner of the number. A copy has the log before
  * access.db: where it has as many removals as there were, its rows are of the present owner.
  */
-function endedSince(
-  db: Database,
-  stage: DataFolder,
-  { isLater, removed }: { readonly isLater: boolean; readonly removed: ReadonlyMap<number, number> },
-): number[] {
+function endedSince(db: Database, stage: DataFolder, { isLater, removed }: LostEnd): number[] {
   using access = openDatabase(stage.access, 'inspect');
   const known = new Set(listSubscriptions(access).map(({ id }) => id));
   const there = db.prepare<[], { id: number; removals: number }>(SELECT_STREAMS_REMOVED).all();

@@ -31,7 +31,6 @@ interface Answer {
 export async function openS3Place(to: string, settings: PlaceSettings, limitMs = LIMIT_MS): Promise<Place> {
   const { bucket, prefix } = addressOf(to, settings);
   const credentials = await credentialsOf(settings.credentials);
-  const cache = new Map<string, ArrayBuffer>();
   const objectUrl = (name: string) => `${bucket}/${prefix}${name}`;
 
   /** @returns Unreachable if it is not known what the service did */
@@ -39,7 +38,7 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
     const sum = Buffer.from(await crypto.subtle.digest('SHA-256', body)).toString('hex');
     const signed = await new AwsV4Signer({
       ...credentials,
-      ...{ method, url, cache, service: 's3', region: settings.region },
+      ...{ method, url, service: 's3', region: settings.region },
       headers: { ...headers, 'x-amz-content-sha256': sum },
     }).sign();
     const controller = new AbortController();

@@ -178,10 +178,9 @@ export class Shipper {
         throw new LogDamage(
           `the log lacks entry ${last?.entry}, which this machine wrote to ${this.place.text}: it is damaged. To see more: wirewatch verify`,
         );
-      const { text } = this.place;
       throw left(
         this.place,
-        `it is the copy of a later state of this installation, or of one that was discarded by a restore. To go on from that state, run: wirewatch restore ${text} --replace`,
+        `it is the copy of a later state of this installation, or of one that was discarded by a restore. To go on from that state, run: wirewatch restore ${this.place.text} --replace`,
       );
     }
     // What the writer before a promotion still changed is not carried on.
@@ -282,9 +281,8 @@ export class Shipper {
     if (segment === undefined) return;
     const begin = segment.firstEntry;
     const merged = mergedName(generation, begin, last.entry);
-    const there = (await objectsFrom(this.place, generation, begin)).filter(
-      (object) => object.first <= last.entry,
-    );
+    const objects = await objectsFrom(this.place, generation, begin);
+    const there = objects.filter((object) => object.first <= last.entry);
     // An earlier log with other segments was merged: two such objects must not overlap.
     if (there.some((object) => object.last !== null && object.name !== merged)) return;
     const parts = there.filter((object) => object.last === null);

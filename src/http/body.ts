@@ -18,12 +18,10 @@ export function breakBody(request: IncomingMessage): void {
   request.emit(BROKEN);
 }
 
-export function readBody(request: IncomingMessage, bytesMax: number): Promise<Body> {
+export async function readBody(request: IncomingMessage, bytesMax: number): Promise<Body> {
   // A client that sends `Expect: 100-continue` waits for the answer before it sends a body.
-  if (Number(request.headers['content-length'] ?? 0) > bytesMax)
-    return Promise.resolve({ kind: 'too_large' });
-  if (brokenBodies.has(request) || (request.destroyed && !request.complete))
-    return Promise.resolve({ kind: 'broken' });
+  if (Number(request.headers['content-length'] ?? 0) > bytesMax) return { kind: 'too_large' };
+  if (brokenBodies.has(request) || (request.destroyed && !request.complete)) return { kind: 'broken' };
   return new Promise((resolve) => {
     const pieces: Buffer[] = [];
     let bytes = 0;

@@ -71,17 +71,14 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
 
   /** Closes one of a network; null: of any. @returns whether there was one */
   function makeRoom(network: string | null): boolean {
+    const isOf = (connection: Connection) => network === null || connection.network === network;
     for (const [connection, request] of waiting) {
-      if (network !== null && connection.network !== network) continue;
+      if (!isOf(connection)) continue;
       if (connection.answering === null || request?.complete !== true) return close(connection);
       waiting.delete(connection);
     }
     for (const connection of open)
-      if (
-        (network === null || connection.network === network) &&
-        connection.answering?.writableEnded === true
-      )
-        return close(connection);
+      if (isOf(connection) && connection.answering?.writableEnded === true) return close(connection);
     return false;
   }
 

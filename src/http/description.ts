@@ -14,13 +14,11 @@ const TIMESTAMP_PATTERN = '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$';
 export const EXAMPLE_TIME = '2026-11-21T10:10:00Z';
 
 /** The address of a named schema in the document, which is also its `$id`. */
-export function componentId(name: string): string {
-  return `${COMPONENTS}${name}`;
-}
+export const componentId = (name: string) => `${COMPONENTS}${name}`;
 
-export function ref(name: string): TSchema {
-  return Type.Ref(componentId(name));
-}
+export const ref = (name: string): TSchema => Type.Ref(componentId(name));
+
+export const described = (schema: TSchema, description: string): TSchema => ({ ...schema, description });
 
 export function closed(properties: TProperties, description?: string): TObject {
   return Type.Object(properties, {
@@ -31,10 +29,6 @@ export function closed(properties: TProperties, description?: string): TObject {
 
 export function nullable(schema: TSchema, description?: string): TSchema {
   return Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
-}
-
-export function described(schema: TSchema, description: string): TSchema {
-  return { ...schema, description };
 }
 
 export function words(values: readonly string[]): TSchema {
@@ -64,6 +58,16 @@ export interface Header {
   readonly schema: TSchema;
 }
 export type Headers = Readonly<Record<string, Header>>;
+
+export function header(schema: TSchema, description: string): Header {
+  return { required: true, description, schema };
+}
+
+export function optional(schema: TSchema, description: string): Header {
+  return { required: false, description, schema };
+}
+
+export const text = (pattern?: string) => Type.String(pattern === undefined ? { minLength: 1 } : { pattern });
 
 export interface Success {
   readonly description: string;
@@ -114,15 +118,3 @@ export interface OpenEndpoint extends EndpointBase {
 }
 
 export type Endpoint = KeyedEndpoint | OpenEndpoint;
-
-export function header(schema: TSchema, description: string): Header {
-  return { required: true, description, schema };
-}
-
-export function optional(schema: TSchema, description: string): Header {
-  return { required: false, description, schema };
-}
-
-export function text(pattern?: string): TSchema {
-  return Type.String(pattern === undefined ? { minLength: 1 } : { pattern });
-}

@@ -1,8 +1,8 @@
 /** A listening server: HTTP or TLS with a renewed certificate, the same limits, timeouts and room for connections. */
 import { once } from 'node:events';
-import { createServer, type Server, type ServerOptions } from 'node:http';
+import { createServer, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { OTHER_ADDRESS } from '../config/listening.ts';
+import { OTHER_ADDRESS, reachableUrl } from '../config/listening.ts';
 import type { Settings } from '../config/schema.ts';
 import type { Logger } from '../logger.ts';
 import { Refused, reasonOf } from '../refused.ts';
@@ -95,7 +95,10 @@ export async function openListener(options: ListenerOptions) {
       });
       if (pair !== null) renewal = watchTlsPair({ ...options, pair, onRenewed });
       server.on('error', (error) => log.error({ err: error }, 'http server'));
-      return listeningUrl(server, pair === null ? 'http' : 'https');
+      const listening = server.address();
+      if (listening === null || typeof listening === 'string')
+        throw new Error('the server is not listening on a port');
+      return reachableUrl(pair === null ? 'http' : 'https', listening.address, listening.port);
     },
     /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. */
     async close(graceMs: number): Promise<void> {
@@ -127,15 +130,4 @@ function createNodeServer(pair: TlsPair | null, times: ConnectionTimes) {
   const server = createTlsServer({ ...options, ...secureContext(pair), handshakeTimeout: times.handshakeMs });
   server.setTimeout(times.idleMs);
   return { server, renew: (renewed: TlsPair) => server.setSecureContext(secureContext(renewed)) };
-}
-
-/** The URL; loopback for a wildcard address, an IPv6 address in brackets (RFC 3986, 3.2.2). */
-function listeningUrl(server: Server, scheme: 'http' | 'https'): string {
-  const listening = server.address();
-  if (listening === null || typeof listening === 'string')
-    throw new Error('the server is not listening on a port');
-  const { address, family, port } = listening;
-  const wildcards: Readonly<Record<string, string>> = { '::': '::1', '0.0.0.0': '127.0.0.1' };
-  const host = wildcards[address] ?? address;
-  return `${scheme}://${family === 'IPv6' ? `[${host}]` : host}:${port}`;
 }

@@ -66,6 +66,7 @@ const VERSION = /^1\.[01]$/;
 const CHUNKED = /^chunked$/i;
 const CONTINUE = /^100-continue$/i;
 const CLOSE = ['Connection', 'close'];
+const TOO_MANY_UNSEEN = 'Too many requests from this address with key ids that it has not used recently';
 
 /** Answers a request without a route. @returns false, with nothing done, for one that has a route */
 export function refuseUnrouted(
@@ -207,11 +208,7 @@ function verify(
   const { unseen, seenKeys } = pipeline;
   const isUnseen = keyId !== null && !seenKeys.isSeen(keyId, address, nowMs);
   const secondsToWait = isUnseen ? unseen.secondsToWait(addressNetwork(address), nowMs) : null;
-  if (secondsToWait !== null)
-    throw tooMany(
-      'Too many requests from this address with key ids that it has not used recently',
-      secondsToWait,
-    );
+  if (secondsToWait !== null) throw tooMany(TOO_MANY_UNSEEN, secondsToWait);
   try {
     const credential = authenticate(pipeline.access, presented(), address, nowMs);
     seenKeys.markSeen(credential.key_id, address, nowMs);

@@ -177,10 +177,8 @@ function answerMalformed(server: Server, pipeline: Pipeline): void {
       refuseMalformed(pipeline, bare, PLAIN_HTTP);
     else if (isTlsFailure(error)) {
       const peer = bare ?? socket;
-      const address = pipeline.clientAddress(
-        peer instanceof Socket ? peer.remoteAddress : undefined,
-        undefined,
-      );
+      const remote = peer instanceof Socket ? peer.remoteAddress : undefined;
+      const address = pipeline.clientAddress(remote, undefined);
       pipeline.strangers.note(address, 'handshake', () =>
         pipeline.log.info({ address, reason: error.code }, 'TLS handshake failed'),
       );

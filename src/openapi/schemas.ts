@@ -48,12 +48,11 @@ function detectionParts(): Record<string, TSchema> {
     Classification: words(['licensed', 'potentially_unlicensed', 'unknown']),
     ChangeEvent: words(['created', 'updated']),
   };
-  for (const contentType of CONTENT_TYPES) {
+  for (const contentType of CONTENT_TYPES)
     for (const path of OBJECT_PATHS) {
       const within = fieldsOf(contentType).filter((field) => field.path.startsWith(`${path}.`));
       parts[partName(path, contentType)] ??= objectOf(within, `${path}.`, contentType);
     }
-  }
   return parts;
 }
 
@@ -77,9 +76,7 @@ function objectOf(fields: readonly Field[], prefix: string, contentType: Content
   const members: TProperties = {};
   for (const { path } of fields) {
     const [name = ''] = path.slice(prefix.length).split('.');
-    if (Object.hasOwn(members, name)) continue;
-    const memberPath = `${prefix}${name}`;
-    members[name] = memberOf(fields, memberPath, contentType);
+    if (!Object.hasOwn(members, name)) members[name] = memberOf(fields, `${prefix}${name}`, contentType);
   }
   return closed(members);
 }

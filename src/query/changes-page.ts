@@ -10,11 +10,10 @@ import { DatabaseDamage } from '../store/database-errors.ts';
 import { numbersOf, requireChecksums, sealsSql } from '../store/row-checksum.ts';
 import { placeOf } from '../store/stream-place.ts';
 import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
-import type { StreamStart } from './changes-parameters.ts';
+import type { ChangesParameters } from './changes-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
 import { shownTexts } from './detection-text.ts';
-import { type DetectionFilters, type FilterSql, filterSql } from './filters.ts';
-import type { Projection } from './projection.ts';
+import { type FilterSql, filterSql } from './filters.ts';
 import {
   asItComes,
   type StoredStream,
@@ -25,15 +24,11 @@ import {
 } from './stored-streams.ts';
 import { checkHead, checkPlaces, checkScanned, edgesAt, isCheckedHead } from './stream-check.ts';
 
-export interface ChangesQuery {
+export interface ChangesQuery extends Pick<ChangesParameters, 'filters' | 'start' | 'limit' | 'projection'> {
   /** At most twenty. */
   readonly streams: readonly StreamName[];
   /** What `as_of` covers. */
   readonly content_types: readonly ContentType[];
-  readonly filters: DetectionFilters;
-  readonly start: StreamStart;
-  readonly limit: number;
-  readonly projection: Projection | null;
   readonly baseUrl: Buffer;
   readonly recentDeliveries: RecentDeliveries;
 }
@@ -176,12 +171,9 @@ function pageFrom<Row extends PageText>(
 
 /** Rows after `@start` of several streams. */
 function rowsAfter(streams: number, columns: string, conditions = ''): string {
-  const arms = streamArms(
-    streams,
-    (ordinal) =>
-      `SELECT ${columns} FROM stream_row WHERE place >> 34 = ${ordinal} AND position > @start${conditions}`,
-  );
-  return arms.join(' UNION ALL ');
+  const arm = (ordinal: string) =>
+    `SELECT ${columns} FROM stream_row WHERE place >> 34 = ${ordinal} AND position > @start${conditions}`;
+  return streamArms(streams, arm).join(' UNION ALL ');
 }
 
 /** The page as one text: nothing is parsed, and no row becomes an object. */

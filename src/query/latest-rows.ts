@@ -78,12 +78,9 @@ export function versionRows(
     if (whole.low < placeOf(ordinalOf(newest.place), 1) || whole.high > newest.place) return null;
     const half = SCANNED_MAX;
     const isAll = whole.high - whole.low < 2 * half;
-    const spans = isAll
-      ? [whole]
-      : [
-          { low: whole.low, high: whole.low + half - 1 },
-          { low: whole.high - half + 1, high: whole.high },
-        ];
+    const beginning = { low: whole.low, high: whole.low + half - 1 };
+    const end = { low: whole.high - half + 1, high: whole.high };
+    const spans = isAll ? [whole] : [beginning, end];
     const article_id = Number(id.slice(id.lastIndexOf('.') + 1));
     const select = db.prepare<unknown[], StreamRow>(VERSIONS_BETWEEN);
     const rows = spans.flatMap((some) => select.all({ ...some, article_id }));

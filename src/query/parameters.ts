@@ -126,7 +126,7 @@ function listItems(name: string, value: string): string[] {
 }
 
 /** Percent-decodes a name or value; `+` is a space. @param what it is, for the error */
-function decode(raw: string, what: string): string {
+export function decode(raw: string, what: string): string {
   if (PLAIN.test(raw)) return raw;
   try {
     return decodeURIComponent(raw.replaceAll('+', ' '));

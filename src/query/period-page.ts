@@ -207,11 +207,9 @@ export function idAtSql(streams: number): string {
 
 export function moreSql(streams: number): string {
   // Whole seconds first: nearly always some exist, and the first one found ends the search.
+  const rowOf = (ordinal: string) => `SELECT 1 FROM detection WHERE place >> 34 = ${ordinal}`;
   const exists = [BETWEEN, AFTER].flatMap((where) =>
-    streamArms(
-      streams,
-      (ordinal) => `EXISTS (SELECT 1 FROM detection WHERE place >> 34 = ${ordinal} AND ${where})`,
-    ),
+    streamArms(streams, (ordinal) => `EXISTS (${rowOf(ordinal)} AND ${where})`),
   );
   return `SELECT ${exists.join(' OR ')} AS more`;
 }
@@ -219,11 +217,9 @@ export function moreSql(streams: number): string {
 /** The columns of filters are in the newest stream row. */
 function union(streams: number, columns: string, where: string, conditions = ''): string {
   const newestRow = conditions === '' ? '' : ' CROSS JOIN stream_row AS row ON row.place = detection.place';
-  return streamArms(
-    streams,
-    (ordinal) =>
-      `SELECT ${columns} FROM detection${newestRow} WHERE detection.place >> 34 = ${ordinal} AND ${where}${conditions}`,
-  ).join(' UNION ALL ');
+  const arm = (ordinal: string) =>
+    `SELECT ${columns} FROM detection${newestRow} WHERE detection.place >> 34 = ${ordinal} AND ${where}${conditions}`;
+  return streamArms(streams, arm).join(' UNION ALL ');
 }
 
 const pageText = statementFamily<

@@ -32,9 +32,8 @@ export function resolvePeriod(
     const lastDay = toMs === askedToMs ? to.day : dayAt(toMs - 1, zone);
     if (daysFromTo(from.day, lastDay) > PERIOD_DAYS_MAX)
       throw invalid(`from, to: the period must not exceed ${PERIOD_DAYS_MAX} calendar days`);
-  } else if (toMs - fromMs > PERIOD_MAX_MS) {
+  } else if (toMs - fromMs > PERIOD_MAX_MS)
     throw invalid(`from, to: the period must not exceed ${PERIOD_DAYS_MAX} x 24 hours plus one hour`);
-  }
   return { from_ms: fromMs, to_ms: toMs };
 }
 

@@ -107,19 +107,15 @@ interface Edge {
   readonly next: number | null;
 }
 
-/** The last place of each stream at or before a position, and the rows there. */
-export function edgeSql(streams: number): string {
-  const arms = streamArms(
-    streams,
-    (
-      ordinal,
-    ) => `SELECT place, (SELECT position FROM stream_row AS row WHERE row.place = edge.place) AS at_place,
+/** The last place of a stream at or before a position, and the rows there. */
+const edgeOf = (ordinal: string) => `
+  SELECT place, (SELECT position FROM stream_row AS row WHERE row.place = edge.place) AS at_place,
       (SELECT position FROM stream_row AS row WHERE row.place = edge.place + 1) AS next
       FROM (SELECT coalesce((SELECT place FROM stream_row WHERE place >> 34 = ${ordinal} AND position <= @position
-        ORDER BY position DESC LIMIT 1), ${ordinal} << 34) AS place) AS edge`,
-  );
-  return arms.join(' UNION ALL ');
-}
+        ORDER BY position DESC LIMIT 1), ${ordinal} << 34) AS place) AS edge`;
+
+/** The edges of all streams. */
+export const edgeSql = (streams: number) => streamArms(streams, edgeOf).join(' UNION ALL ');
 
 export const LAST_DELIVERED =
   'SELECT last_position AS position FROM delivery ORDER BY first_position DESC LIMIT 1';

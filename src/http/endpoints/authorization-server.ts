@@ -18,9 +18,7 @@ export const AUTHORIZATION_SERVER: OpenEndpoint = {
   description:
     'Metadata of the OAuth 2.0 authorization server (RFC 8414). No authentication and no rate limit. 404 if the operator has switched `server.discovery` off.',
   access: 'open',
-  responses: {
-    200: { description: 'The metadata.', schema: 'AuthorizationServer' },
-  },
+  responses: { 200: { description: 'The metadata.', schema: 'AuthorizationServer' } },
   problems: ['not_found'],
   schemas: {
     AuthorizationServer: closed({

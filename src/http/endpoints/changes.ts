@@ -127,19 +127,18 @@ async function answerChanges(
 }
 
 /** @throws Refused `invalid_request`, for streams too */
-function queryOf(sources: ChangesSources, asked: ChangesParameters, credential: Credential): ChangesQuery {
-  const { streams, content_types } = selectStreams(
-    credential.subscriptions,
-    asked.selection,
-    sources.enabledContentTypes,
-  );
+function queryOf(
+  { baseUrl, enabledContentTypes, recentDeliveries }: ChangesSources,
+  asked: ChangesParameters,
+  { subscriptions }: Credential,
+): ChangesQuery {
+  const { streams, content_types } = selectStreams(subscriptions, asked.selection, enabledContentTypes);
   if (streams.length > STREAMS_MAX)
     throw invalid(
       `subscription_id, content_type: the request covers ${streams.length} streams; at most ${STREAMS_MAX} are allowed. ` +
         'Name fewer subscriptions, or one content type',
     );
-  const baseUrl = jsonBaseUrl(sources.baseUrl());
-  return { ...asked, streams, content_types, baseUrl, recentDeliveries: sources.recentDeliveries };
+  return { ...asked, streams, content_types, baseUrl: jsonBaseUrl(baseUrl()), recentDeliveries };
 }
 
 /** An empty page at the head: the client would poll again with its cursor. */

@@ -4,7 +4,7 @@ import type { ContentType } from '../../detection/content-type.ts';
 import { DETECTION_ID_PATTERN, isDetectionId } from '../../detection/id.ts';
 import { jsonBaseUrl, readOneDetection } from '../../query/detection-text.ts';
 import { VIEW_PARAMETERS } from '../../query/filters.ts';
-import { invalid, readParameters } from '../../query/parameters.ts';
+import { decode, invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
@@ -125,12 +125,7 @@ export function detectionRoute(sources: DetectionSources): KeyedRoute {
 
 /** @throws Refused `invalid_request` */
 function readId(segment: string): string {
-  let id = segment;
-  try {
-    id = decodeURIComponent(segment);
-  } catch {
-    throw invalid('id: must be valid percent-encoded UTF-8');
-  }
+  const id = decode(segment, 'id');
   if (!isDetectionId(id)) throw invalid('id: must be a detection id such as t.7001.123.456');
   return id;
 }

@@ -24,12 +24,7 @@ export const SCHEMA: KeyedEndpoint = {
   query: SCHEMA_PARAMETERS,
   requestHeaders: IF_NONE_MATCH,
   responses: {
-    200: {
-      description: 'The fields.',
-      cacheControl: CACHE_CONTROL,
-      schema: 'Schema',
-      headers: ETAG,
-    },
+    200: { description: 'The fields.', cacheControl: CACHE_CONTROL, schema: 'Schema', headers: ETAG },
     304: { description: NOT_MODIFIED, cacheControl: CACHE_CONTROL, headers: ETAG },
   },
   schemas: {
