@@ -126,11 +126,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
   reply({ status: 200, ...page });
 }
 
-async function sendPhoto(
-  request: IncomingMessage,
-  response: ServerResponse,
-  photos: OpenRoute,
-): Promise<void> {
+async function sendPhoto(request: IncomingMessage, response: ServerResponse, photos: OpenRoute) {
   const [path = '', query = ''] = (request.url ?? '').split('?', 2);
   const call = { segment: path.slice(PHOTOS.length), query, nowMs: 0, address: '', request, claim() {} };
   const answered = async () => photos.answer(call);

@@ -95,10 +95,7 @@ export function givenOf(command: Command, { members, operands = [] }: Accepted):
   return given;
 }
 
-function optionOf(
-  name: string,
-  { placeholder, hint, isRequired, mayBeBare = false, ...member }: Member,
-): Option {
+function optionOf(name: string, { placeholder, hint, isRequired, mayBeBare = false, ...member }: Member) {
   const flag = flagOf(name);
   const taken = mayBeBare ? `[${placeholder}]` : `<${placeholder}>`;
   const option = new Option(placeholder === null ? flag : `${flag} ${taken}`, hint);

@@ -108,11 +108,7 @@ export interface Mark {
 }
 
 /** For each mark, how old the oldest change in these streams was that the key had not been given by then, in seconds. */
-export function lagsAt(
-  db: Database,
-  names: readonly StreamName[],
-  marks: readonly Mark[],
-): (number | null)[] {
+export function lagsAt(db: Database, names: readonly StreamName[], marks: readonly Mark[]) {
   return reading(db, () => {
     const firstBehind = firstsBehind(db, storedStreams(db, names));
     const deliveredAfter = new Map<number, number>();

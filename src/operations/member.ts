@@ -78,12 +78,7 @@ export function anyText(hint: string, placeholder = 'text'): Member<string, fals
   return value(read<string>, { hint, placeholder });
 }
 
-export function whole(
-  minimum: number,
-  maximum: number,
-  hint: string,
-  placeholder = 'number',
-): Member<number, false> {
+export function whole(minimum: number, maximum: number, hint: string, placeholder = 'number') {
   return value(integer(minimum, maximum), { hint, placeholder, schema: Type.Integer({ minimum, maximum }) });
 }
 

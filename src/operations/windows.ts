@@ -179,11 +179,7 @@ export async function heldIn(sources: Pick<Context, 'config' | 'detections'>): P
   return db === null ? [] : heldFiles(dropNames(config), db, holdRules(config));
 }
 
-async function heldStarts(
-  context: Context,
-  exportName: ExportName,
-  from: ResettableStatus,
-): Promise<number[]> {
+async function heldStarts(context: Context, exportName: ExportName, from: ResettableStatus) {
   const all = await heldIn(context);
   const held = all.filter(({ file, status }) => file.export === exportName && status === from);
   return [...new Set(held.map(({ file }) => file.window_start))];
