@@ -234,12 +234,7 @@ async function beginAnew(root: string, kind: LabKind): Promise<void> {
   ensureFolder(folder);
   writeWhole(markFile, mark);
   const release = await takeServeLocks(folder, () => {});
-  const kept = [
-    folder.lock,
-    folder.serveLock,
-    folder.stateLock,
-    ...[LAB_FILE, CONFIG_FILE_NAME].map((name) => join(root, name)),
-  ];
+  const kept = [folder.lock, folder.serveLock, folder.stateLock, markFile, join(root, CONFIG_FILE_NAME)];
   for (const path of there.map((name) => join(root, name)))
     if (!kept.includes(path)) rmSync(path, { recursive: true, force: true });
   release();
