@@ -49,6 +49,8 @@ const PHOTOS = '/photos/';
 const JSON_TYPE = 'application/json; charset=utf-8';
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 const PLAIN = 'text/plain; charset=utf-8';
+const OTHER_HOST =
+  'Ask for this by address, by a name without dots, by the name in [admin] host, or by one in its certificate.';
 
 /** @throws Refused `failed` when it cannot listen, `configuration` when not with the certificate that is set */
 export async function startAdmin(metrics: Metrics, options: AdminOptions) {
@@ -75,7 +77,7 @@ export async function startAdmin(metrics: Metrics, options: AdminOptions) {
     listener.connections.inTurn(request, response, () =>
       answer(request, response, answers).catch((error: unknown) => {
         log.error({ err: error }, 'a page of the administration failed');
-        send(request, response, 500, { contentType: PLAIN, body: 'This page failed; see the log.\n' });
+        send(request, response, plain(500, 'This page failed; see the log.'));
       }),
     );
   });
@@ -108,58 +110,45 @@ interface Answers {
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, answers: Answers): Promise<void> {
-  const refuse = (status: number, text: string) =>
-    send(request, response, status, { contentType: PLAIN, body: `${text}\n` });
-  if (!isHostAccepted(request.headers.host, answers.names())) {
-    refuse(
-      421,
-      'Ask for this by address, by a name without dots, by the name in [admin] host, or by one in its certificate.',
-    );
-    return;
-  }
+  const reply = (content: Content) => send(request, response, content);
+  if (!isHostAccepted(request.headers.host, answers.names())) return reply(plain(421, OTHER_HOST));
   const [path = ''] = (request.url ?? '').split('?', 1);
   if (answers.console.isFor(path)) {
-    const reply = await answers.console.answer(request, response);
-    if (reply === null) return;
-    const { status, body, headers = {} } = reply;
-    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-    send(request, response, status, { contentType: status < 300 ? JSON_TYPE : PROBLEM_TYPE, body });
-    return;
+    const told = await answers.console.answer(request, response);
+    if (told === null) return;
+    return reply({ ...told, contentType: told.status < 300 ? JSON_TYPE : PROBLEM_TYPE });
   }
   if (path.startsWith(PHOTOS)) return sendPhoto(request, response, answers.photos);
-  const content = await pageAt(path, answers.metrics);
-  if (content === null) refuse(404, 'There is nothing here. See /');
-  else if (request.method !== 'GET' && request.method !== 'HEAD') {
-    response.setHeader('Allow', 'GET, HEAD');
-    refuse(405, 'Only GET and HEAD.');
-  } else send(request, response, 200, content);
+  const page = await pageAt(path, answers.metrics);
+  if (page === null) return reply(plain(404, 'There is nothing here. See /'));
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    return reply(plain(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' }));
+  reply({ status: 200, ...page });
 }
 
-async function sendPhoto(
-  request: IncomingMessage,
-  response: ServerResponse,
-  photos: OpenRoute,
-): Promise<void> {
+async function sendPhoto(request: IncomingMessage, response: ServerResponse, photos: OpenRoute) {
   const [path = '', query = ''] = (request.url ?? '').split('?', 2);
   const call = { segment: path.slice(PHOTOS.length), query, nowMs: 0, address: '', request, claim() {} };
   const answered = async () => photos.answer(call);
   const found = request.method === 'GET' ? await answered().catch(refusedOf) : null;
   if (found === null || found instanceof Refused)
-    return send(request, response, 404, { contentType: PLAIN, body: 'There is no photo.\n' });
+    return send(request, response, plain(404, 'There is no photo.'));
   const { status, body, contentType = PLAIN, cacheControl = 'no-store', headers = [] } = found;
-  response.setHeader('Cache-Control', cacheControl);
-  for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
-  if (typeof body !== 'object' || !('handle' in body)) {
-    response.writeHead(status).end();
-    return;
-  }
-  response.writeHead(status, { 'Content-Type': contentType, 'Content-Length': body.bytes });
+  const head = ['Cache-Control', cacheControl, ...headers];
+  if (typeof body !== 'object' || !('handle' in body)) return void response.writeHead(status, head).end();
+  response.writeHead(status, [...head, 'Content-Type', contentType, 'Content-Length', `${body.bytes}`]);
   await sendFile(response, body);
 }
 
 interface Content {
+  readonly status: number;
   readonly contentType: string;
   readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+function plain(status: number, text: string, headers: Content['headers'] = {}): Content {
+  return { status, contentType: PLAIN, body: `${text}\n`, headers };
 }
 
 const FILES: ReadonlyMap<string, readonly [name: string, type: string]> = new Map([
@@ -168,7 +157,7 @@ const FILES: ReadonlyMap<string, readonly [name: string, type: string]> = new Ma
   ['/style.css', ['style.css', 'text/css']],
 ]);
 
-async function pageAt(path: string, metrics: Metrics): Promise<Content | null> {
+async function pageAt(path: string, metrics: Metrics): Promise<Omit<Content, 'status'> | null> {
   if (path === '/metrics') return { contentType: metrics.contentType, body: await metrics.text() };
   if (path === '/openapi-admin.json')
     return { contentType: 'application/json', body: `${JSON.stringify(adminDocument(), null, 2)}\n` };
@@ -179,10 +168,10 @@ async function pageAt(path: string, metrics: Metrics): Promise<Content | null> {
   return { contentType: `${type}; charset=utf-8`, body };
 }
 
-function send(request: IncomingMessage, response: ServerResponse, status: number, content: Content): void {
+function send(request: IncomingMessage, response: ServerResponse, content: Content): void {
   if (response.headersSent || response.destroyed) return;
-  const { contentType, body } = content;
-  const length = { 'Content-Type': contentType, 'Content-Length': Buffer.byteLength(body) };
-  response.writeHead(status, length);
+  const { status, contentType, body, headers } = content;
+  const length = Buffer.byteLength(body);
+  response.writeHead(status, { ...headers, 'Content-Type': contentType, 'Content-Length': length });
   response.end(request.method === 'HEAD' ? undefined : body);
 }

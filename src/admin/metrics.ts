@@ -61,9 +61,8 @@ function trafficMetrics(registry: Registry) {
     buckets: DURATION_BUCKETS_SECONDS,
     registers: [registry],
   });
-  const rowsServed = counter(registry, 'wirewatch_rows_served_total', 'Detections returned to clients.', [
-    'endpoint',
-  ]);
+  const served = 'Detections returned to clients.';
+  const rowsServed = counter(registry, 'wirewatch_rows_served_total', served, ['endpoint']);
   const rejected = 'Requests and connections rejected by a limit.';
   const refused = counter(registry, 'wirewatch_refused_total', rejected, ['limit']);
   for (const limit of LIMITS) refused.inc({ limit }, 0);
@@ -88,9 +87,8 @@ function ingestMetrics(registry: Registry): (file: ProcessedFile) => void {
   return (file) => {
     const name = file.export ?? 'none';
     files.inc({ export: name, outcome: file.outcome });
-    for (const outcome of ROW_OUTCOMES) {
+    for (const outcome of ROW_OUTCOMES)
       if (file.rows[outcome] > 0) rows.inc({ export: name, outcome }, file.rows[outcome]);
-    }
   };
 }
 

@@ -90,10 +90,7 @@ export class Operations {
     return { unreadable: this.#options.unreadable(), live: this.#options.live() };
   }
 
-  async #ask(
-    call: (thread: ThreadCalls<OperationsCalls>) => Promise<Told>,
-    waitingMax = WAITING_MAX,
-  ): Promise<Told> {
+  async #ask(call: (thread: ThreadCalls<OperationsCalls>) => Promise<Told>, waitingMax = WAITING_MAX) {
     if (this.#isClosed) return BUSY;
     this.#thread ??= this.#start();
     if (this.#thread.unanswered() >= waitingMax) return BUSY;

@@ -81,6 +81,6 @@ export interface Told {
 }
 
 /** @param detail what is wrong and what to do */
-export function problem(status: number, detail: string, code?: string): Told {
+export function problem(status: number, detail: string, code: string): Told {
   return { status, body: JSON.stringify(problemDocument(status, detail, code)) };
 }

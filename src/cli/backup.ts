@@ -12,8 +12,8 @@ import { Shipper } from '../copy/ship.ts';
 import { counted } from '../counted.ts';
 import type { Mark } from '../log/format.ts';
 import { findTail, placeOf } from '../log/log-reader.ts';
-import { anyText, value } from '../operations/member.ts';
-import { failed, misconfigured, Refused, reasonOf } from '../refused.ts';
+import { anyText } from '../operations/member.ts';
+import { failed, misconfigured, misused, reasonOf } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -28,9 +28,7 @@ import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
 
 export const register = defineCommand({
-  members: {
-    dest: value(anyText, { hint: 'a folder, or s3://bucket/prefix (default: the setting [copy] to)' }),
-  },
+  members: { dest: anyText('a folder, or s3://bucket/prefix (default: the setting [copy] to)') },
   operands: ['dest'],
   options: [DROP_OPTION],
   examples: ['backup', 'backup /backups/wirewatch', 'backup s3://backups/wirewatch --json'],
@@ -39,8 +37,7 @@ export const register = defineCommand({
     const config = configOf(self);
     const given = dest ?? config.copy.to;
     if (given === '')
-      throw new Refused(
-        'usage',
+      throw misused(
         'there is no place for the copy. Name one (wirewatch backup FOLDER), or set [copy] to in the configuration.',
       );
     const to = isBucket(given) ? given : path.resolve(given);

@@ -1,9 +1,9 @@
 /** How a command is described, and the one runner: it prints the result as text or, with --json, as one document. */
 import { Argument, type Command, Option } from 'commander';
 import { wrong } from '../config/option-values.ts';
-import { type Member, type Members, readMembers, type ValuesOf } from '../operations/member.ts';
-import { Refused } from '../refused.ts';
-import { addExamples, commonOptions, parsed } from './options.ts';
+import { type Member, type Members, readMembers, type ValuesOf, value } from '../operations/member.ts';
+import { misused } from '../refused.ts';
+import { addExamples, commonOptions, parsed, readPath } from './options.ts';
 import { print } from './output.ts';
 
 /** Adds the command's arguments, options, subcommands and action. */
@@ -65,6 +65,10 @@ export function subcommand<const Own extends Members = Record<never, never>>(
   return (parent) => defineCommand(spec)(parent.command(name).description(description));
 }
 
+export function pathMember(hint: string, placeholder = 'file'): Member<string, false> {
+  return value(readPath, { hint, placeholder });
+}
+
 function describeMembers(command: Command, { members, operands = [] }: Accepted): void {
   for (const [at, name] of operands.entries()) {
     const member = members[name];
@@ -91,10 +95,7 @@ export function givenOf(command: Command, { members, operands = [] }: Accepted):
   return given;
 }
 
-function optionOf(
-  name: string,
-  { placeholder, hint, isRequired, mayBeBare = false, ...member }: Member,
-): Option {
+function optionOf(name: string, { placeholder, hint, isRequired, mayBeBare = false, ...member }: Member) {
   const flag = flagOf(name);
   const taken = mayBeBare ? `[${placeholder}]` : `<${placeholder}>`;
   const option = new Option(placeholder === null ? flag : `${flag} ${taken}`, hint);
@@ -109,7 +110,7 @@ function parserOf({ several, isSecret, read }: Pick<Member, 'several' | 'isSecre
     const reading = read(given);
     if (reading.kind === 'read') return { kind: 'read', value: given };
     // Commander's message repeats the text.
-    if (isSecret) throw new Refused('usage', `expected ${reading.expected}`);
+    if (isSecret) throw misused(`expected ${reading.expected}`);
     return wrong(reading.expected);
   });
 }

@@ -13,7 +13,7 @@ import {
   whole,
 } from '../operations/member.ts';
 import { readKeySubscriptions } from '../operations/members.ts';
-import { Refused } from '../refused.ts';
+import { misused } from '../refused.ts';
 import { documentTable } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { type WrittenFile, writeExportFile } from '../tools/generate/files.ts';
@@ -25,8 +25,7 @@ import {
   SAMPLE_SUBSCRIPTIONS,
   type SampleSubscription,
 } from '../tools/generate/rows.ts';
-import { defineCommand } from './command.ts';
-import { readPath } from './options.ts';
+import { defineCommand, pathMember } from './command.ts';
 import { createProgress } from './output.ts';
 
 /** Two years of windows: more is a typing mistake. */
@@ -42,12 +41,7 @@ const DEFAULTS = {
 } as const;
 
 const MEMBERS = {
-  out: required(
-    value(readPath, {
-      hint: 'folder to write to, created if missing; it may be a drop folder in use',
-      placeholder: 'dir',
-    }),
-  ),
+  out: required(pathMember('folder to write to, created if missing; it may be a drop folder in use', 'dir')),
   start: value(readWindowStart, {
     hint: 'start of the first window (default: chosen so that the last window has just ended)',
     placeholder: 'time',
@@ -58,9 +52,7 @@ const MEMBERS = {
     `number of ten-minute windows, with one file per export and window (default: 1; with --backfill, the length of the history: ${BACKFILL_WINDOWS}, which is 30 days)`,
   ),
   rows: whole(0, ROWS_MAX, `rows in each file (default: ${DEFAULTS.rows})`),
-  seed: value(anyText, {
-    hint: `seed of the random content: a number or any text (default: ${DEFAULTS.seed})`,
-  }),
+  seed: anyText(`seed of the random content: a number or any text (default: ${DEFAULTS.seed})`),
   export: choice([...EXPORT_NAMES, 'both'], {
     hint: 'which export to write',
     placeholder: 'name',
@@ -90,10 +82,7 @@ export const register = defineCommand({
   ],
   async run(values) {
     const written = await writeFiles({ ...DEFAULTS, ...values });
-    return {
-      value: written,
-      text: () => documentTable(written, ['file', 'export', 'window_start', 'rows']),
-    };
+    return { value: written, text: () => documentTable(written, ['file', 'export', 'window_start', 'rows']) };
   },
 });
 
@@ -114,11 +103,10 @@ function plannedFiles(options: GenerateOptions, nowMs: number) {
   const firstStartMs = options.start ?? (Math.floor(nowMs / WINDOW_MS) - windows) * WINDOW_MS;
   if (firstStartMs < EARLIEST_START_MS || firstStartMs + windows * WINDOW_MS > LATEST_START_MS) {
     const range = `${formatMs(EARLIEST_START_MS)} and ${formatMs(LATEST_START_MS)}`;
-    throw new Refused('usage', `the windows given by --start and --windows must lie between ${range}`);
+    throw misused(`the windows given by --start and --windows must lie between ${range}`);
   }
   if (options.trailer && options.form.startsWith('csv'))
-    throw new Refused(
-      'usage',
+    throw misused(
       `--trailer works only with NDJSON: leave it out, or choose an NDJSON format instead of --form ${options.form}`,
     );
   const { rows, seed, form, subscriptions, trailer = false, backfill } = options;

@@ -7,7 +7,7 @@ import { listeningUrl } from '../config/listening.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
-import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, misused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
@@ -69,8 +69,7 @@ function ownUrl(command: Command): string | null {
   if (running.kind === 'running' && running.url !== null) return running.url;
   const own = listeningUrl(configOf(command).server);
   if (own !== null) return own;
-  throw new Refused(
-    'usage',
+  throw misused(
     'the port is set to 0 (any free port), so the settings do not tell which port is used. Name the address with --url',
   );
 }

@@ -50,10 +50,7 @@ const explain = subcommand(
   {
     members: {
       file: required(
-        list(read, {
-          hint: 'path of an export file, or the name of one that was dropped earlier',
-          ...FILES,
-        }),
+        list(read, { hint: 'path of an export file, or the name of one that was dropped earlier', ...FILES }),
       ),
     },
     operands: ['file'],
@@ -164,7 +161,7 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   const status = (db && start !== null && findWindow(db, file.export, start)?.status) || null;
   const advice = `its window ended more than 90 days ago. Drop old data as a backfill: rename the file to ${file.export}.backfill-LABEL.${formOf(file.name)}`;
   return {
-    ...unread(`it would ${heldBack(config)}${whenDropped(file, config, result, { status, same })}`),
+    ...unread(`it would ${heldBack(config)}${whenDropped(file, config, result, status, same)}`),
     // The accounts of the installation are known here.
     urls_withheld,
     window_status: status,
@@ -174,9 +171,6 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
     effect: result.kind === 'read' ? effect : null,
   };
 }
-
-/** What the database has about a file: the status of its window, and the number of a file with the same content. */
-type Known = Readonly<{ status: WindowStatus | null; same: number | null }>;
 
 /** Reads the file once more, with the existing streams, and counts what it would change. @param db null: there is none */
 async function effectOf(path: string, file: ExportFileName, config: Config, db: Database | null) {
@@ -205,12 +199,16 @@ function heldBack(config: Config): string {
   return readPause(db) === null ? '' : 'stay where it is until "wirewatch ingest resume", and then ';
 }
 
-/** @returns what goes on after `it would` */
+/**
+ * @param status of the window of the file @param same the number of a file with the same content
+ * @returns what goes on after `it would`
+ */
 function whenDropped(
   file: ExportFileName,
   config: Config,
   result: ReadingResult,
-  { status, same }: Known,
+  status: WindowStatus | null,
+  same: number | null,
 ): string {
   const off = config.exports[file.export].enabled ? null : `be refused: ${switchedOff(file.export)}`;
   if (file.window_start !== null) {

@@ -29,14 +29,14 @@ const PATIENCE_SECONDS_MAX = 3600;
 const OUTCOMES = { passed: 'passed', failed: 'FAILED', not_tested: 'not tested', advice: 'advice' } as const;
 
 const MEMBERS = {
-  client: value(anyText, {
-    hint: 'start your client with this command, kill it and start it again; it gets BASE_URL, KEY and SINCE in its environment (default: you run it)',
-    placeholder: 'command',
-  }),
-  copy: value(anyText, {
-    hint: 'print the copy of your client with this command: a line of JSON a detection, with id and version',
-    placeholder: 'command',
-  }),
+  client: anyText(
+    'start your client with this command, kill it and start it again; it gets BASE_URL, KEY and SINCE in its environment (default: you run it)',
+    'command',
+  ),
+  copy: anyText(
+    'print the copy of your client with this command: a line of JSON a detection, with id and version',
+    'command',
+  ),
   patience: value(integer(1, PATIENCE_SECONDS_MAX), {
     hint: `how long the client may take for each act (default: ${PATIENCE_SECONDS_DEFAULT})`,
     placeholder: 'seconds',

@@ -11,7 +11,7 @@ import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { parseLabTime, time } from '../operations/lab.ts';
-import { anyText, type ValuesOf, value } from '../operations/member.ts';
+import { anyText, type ValuesOf } from '../operations/member.ts';
 import { misconfigured } from '../refused.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
@@ -22,30 +22,24 @@ import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../tools/generate/rows.ts'
 import type { Feed } from '../tools/lab/feed.ts';
 import { Lab } from '../tools/lab/lab.ts';
 import { playScenario, readScenario } from '../tools/lab/scenario.ts';
-import { defineCommand } from './command.ts';
+import { defineCommand, pathMember } from './command.ts';
 import { configOf } from './installation.ts';
 import { registerExam } from './lab-exam.ts';
 import { operationGroup } from './operation-command.ts';
-import { commonOptions, LAB_FILE, LAB_KEY_FILE, LISTENING_OPTIONS, readPath } from './options.ts';
+import { commonOptions, LAB_FILE, LAB_KEY_FILE, LISTENING_OPTIONS } from './options.ts';
 import { print } from './output.ts';
 import { operateHere, type Serving, serveAppliance, untilSignal } from './serving.ts';
 
 const SEED_DEFAULT = '1';
 const FAULT = 'add, list and remove faults of answers';
 const MEMBERS = {
-  seed: value(anyText, {
-    hint: `seed of the detections and the key: a number or any text (default: ${SEED_DEFAULT})`,
-  }),
-  key_file: value(readPath, { hint: 'write the API key to this file, for clients', placeholder: 'file' }),
+  seed: anyText(`seed of the detections and the key: a number or any text (default: ${SEED_DEFAULT})`),
+  key_file: pathMember('write the API key to this file, for clients'),
   clock: time('what the clock shows at the start, such as 2026-03-29T00:00Z'),
-  ready_file: value(readPath, {
-    hint: 'write url and key to this file, as JSON, when the lab is ready',
-    placeholder: 'file',
-  }),
-  scenario: value(readPath, {
-    hint: 'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
-    placeholder: 'file',
-  }),
+  ready_file: pathMember('write url and key to this file, as JSON, when the lab is ready'),
+  scenario: pathMember(
+    'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
+  ),
 };
 
 type LabStart = ValuesOf<typeof MEMBERS> & { readonly seed: string };
@@ -240,12 +234,7 @@ async function beginAnew(root: string, kind: LabKind): Promise<void> {
   ensureFolder(folder);
   writeWhole(markFile, mark);
   const release = await takeServeLocks(folder, () => {});
-  const kept = [
-    folder.lock,
-    folder.serveLock,
-    folder.stateLock,
-    ...[LAB_FILE, CONFIG_FILE_NAME].map((name) => join(root, name)),
-  ];
+  const kept = [folder.lock, folder.serveLock, folder.stateLock, markFile, join(root, CONFIG_FILE_NAME)];
   for (const path of there.map((name) => join(root, name)))
     if (!kept.includes(path)) rmSync(path, { recursive: true, force: true });
   release();

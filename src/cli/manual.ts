@@ -4,12 +4,7 @@ import { choice } from '../operations/member.ts';
 import { defineCommand } from './command.ts';
 
 export const register = defineCommand({
-  members: {
-    topic: choice(
-      TOPICS.map(({ name }) => name),
-      {},
-    ),
-  },
+  members: { topic: choice(TOPICS.map(({ name }) => name)) },
   operands: ['topic'],
   examples: ['manual', 'manual export-format | less'],
   run({ topic: name }) {

@@ -111,11 +111,7 @@ interface AnswerLine {
 }
 
 /** @throws Refused as the operation, and if the appliance ends before its last line */
-async function outcomeIn(
-  response: IncomingMessage,
-  { name }: Operation,
-  onProgress: Asking['onProgress'],
-): Promise<OutcomeDocument> {
+async function outcomeIn(response: IncomingMessage, { name }: Operation, onProgress: Asking['onProgress']) {
   let end: AnswerLine = {};
   try {
     for await (const line of readLines(response)) {

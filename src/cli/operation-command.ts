@@ -5,7 +5,7 @@ import type { Members } from '../operations/member.ts';
 import type { Operation } from '../operations/operation.ts';
 import { operationsOf } from '../operations/table.ts';
 import { printable } from '../printable.ts';
-import { Refused } from '../refused.ts';
+import { misused, Refused } from '../refused.ts';
 import { joined } from '../text-layout.ts';
 import { type CommandSpec, defineCommand, givenOf, type Register, type Result } from './command.ts';
 import { operate } from './operate.ts';
@@ -90,8 +90,7 @@ export async function confirm(
   word: string,
   { input, output }: Terminal = { input: process.stdin, output: process.stderr },
 ): Promise<void> {
-  if (input.isTTY !== true || output.isTTY !== true)
-    throw new Refused('usage', `${what} Not confirmed: add --yes.`);
+  if (input.isTTY !== true || output.isTTY !== true) throw misused(`${what} Not confirmed: add --yes.`);
   output.write(`${printable(what)}\nType ${printable(word)} to confirm: `);
   const lines = createInterface({ input, terminal: false });
   // Nothing, if it is closed without a line: Ctrl-D.

@@ -3,13 +3,9 @@ import { grouped } from '../counted.ts';
 import { printable } from '../printable.ts';
 
 /** Prints the result: the value as one document with `--json`, else the text. */
-export function print(
-  value: unknown,
-  { json, text }: { json: boolean; text: string | (() => string) },
-): void {
+export function print(value: unknown, { json, text }: { json: boolean; text: string | (() => string) }) {
   const inWords = () => (typeof text === 'string' ? text : text());
-  const written = json ? JSON.stringify(value, null, 2) : inWords();
-  const shown = printable(written);
+  const shown = printable(json ? JSON.stringify(value, null, 2) : inWords());
   process.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
 }
 
@@ -25,17 +21,11 @@ interface ProgressStream {
 const REDRAW_MS = 100;
 const CLEAR_LINE = '\r\x1b[2K';
 
-/**
- * One line on stderr that is redrawn: `label  12,000  40%`. Prints nothing if stderr is not a terminal.
- * @param now epoch milliseconds
- */
-export function createProgress({
-  stream = process.stderr,
-  now = Date.now,
-}: {
-  stream?: ProgressStream;
-  now?: () => number;
-} = {}) {
+/** `now`: epoch milliseconds. */
+type ProgressOptions = { readonly stream?: ProgressStream; readonly now?: () => number };
+
+/** One line on stderr that is redrawn: `label  12,000  40%`. Prints nothing if stderr is not a terminal. */
+export function createProgress({ stream = process.stderr, now = Date.now }: ProgressOptions = {}) {
   let shown: string | null = null;
   let drawnMs = Number.NEGATIVE_INFINITY;
   const end = () => {

@@ -6,15 +6,15 @@ import { integer } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { choice, instant, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
-import { failed, Refused, reasonOf } from '../refused.ts';
+import { failed, misused, reasonOf } from '../refused.ts';
 import { documentTable, joined } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
 import { createApi, parseJson } from '../tools/pull/api.ts';
 import { type Comparison, compareCopy } from '../tools/pull/compare.ts';
 import { type Copy, openLines, openSqliteCopy, placeOf, refusedIn } from '../tools/pull/copy.ts';
 import { beginFull, catchUp, readStart, type Work, walkPeriods } from '../tools/pull/procedures.ts';
-import { defineCommand, type Result } from './command.ts';
-import { readPath, readUrl } from './options.ts';
+import { defineCommand, pathMember, type Result } from './command.ts';
+import { readUrl } from './options.ts';
 import { createProgress } from './output.ts';
 
 /** How long the service may wait for a change; proxies give up after a minute. */
@@ -29,14 +29,9 @@ const DIFFERENCES_SHOWN_MAX = 20;
 const MEMBERS = {
   base_url: required(value(readUrl, { hint: 'base address of the service', placeholder: 'url' })),
   key_file: required(
-    value(readPath, {
-      hint: 'file that contains the API key, the output of key create --json, or an access token',
-      placeholder: 'file',
-    }),
+    pathMember('file that contains the API key, the output of key create --json, or an access token'),
   ),
-  into: required(
-    value(readPath, { hint: 'file to copy into; an existing copy is continued', placeholder: 'file' }),
-  ),
+  into: required(pathMember('file to copy into; an existing copy is continued')),
   full: toggle('copy the complete history first; without it, a new copy starts with changes from now on'),
   since: instant(
     'start a new copy with the changes delivered at or after this time, at most 31 days ago; ignored for a copy that has begun',
@@ -177,7 +172,7 @@ function checkBegun(copy: Copy, { into, since, full }: PullOptions, say: (text: 
   if (full !== true || copy.position().streams !== null) return;
   const files = filesOf(into, copy.count() === null);
   const next = `Leave out --full to continue it. To copy the history, delete ${files} first, or name another file.`;
-  throw new Refused('usage', `${into} was started without --full. ${next}`);
+  throw misused(`${into} was started without --full. ${next}`);
 }
 
 function filesOf(into: string, isLines: boolean): string {

@@ -5,7 +5,7 @@ import { type Restored, restore } from '../copy/restore.ts';
 import { openCopy } from '../copy/source.ts';
 import { counted } from '../counted.ts';
 import { droppedName, type NameParser } from '../exports/file-name.ts';
-import { anyText, instant, required, toggle, value } from '../operations/member.ts';
+import { anyText, instant, required, toggle } from '../operations/member.ts';
 import { dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { joined } from '../text-layout.ts';
@@ -20,7 +20,7 @@ const FILES_SHOWN_MAX = 10;
 
 export const register = defineCommand({
   members: {
-    src: required(value(anyText, { hint: 'a copy: a folder, or s3://bucket/prefix' })),
+    src: required(anyText('a copy: a folder, or s3://bucket/prefix')),
     replace: toggle('move the contents of the data folder aside, and restore in their place'),
     until: instant('restore the state at this time. Everything ingested later is discarded'),
   },
@@ -32,20 +32,16 @@ export const register = defineCommand({
     'restore s3://backups/wirewatch --replace --until 2026-11-21T10:00:00Z',
   ],
   async run(values, self) {
-    const { src, replace = false, until } = values;
+    const { src, replace = false, until: untilMs = null } = values;
     const config = configOf(self);
     const { dataFolder: data } = config;
     using progress = createProgress();
-    const onProgress = progress.update;
-    const untilMs = until ?? null;
     const { root: drop, parse } = dropNames(config);
     requireOwner(dataFolder(data));
     const source = await openCopy(src, config.copy);
     const { standby } = config.copy;
-    const restored = await restore({
-      ...{ source, data, drop, parse, replace, standby, untilMs, onProgress },
-      now: Date.now,
-    });
+    const into = { data, drop, parse, replace, standby, untilMs };
+    const restored = await restore({ source, ...into, onProgress: progress.update, now: Date.now });
     if ('earlier' in restored)
       return {
         value: { completed_earlier_restore: true, data, replaced: restored.earlier },

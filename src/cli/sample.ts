@@ -5,12 +5,7 @@ import { documentTable } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
 
 export const register = defineCommand({
-  members: {
-    file: choice(
-      SAMPLES.map(({ name }) => name),
-      {},
-    ),
-  },
+  members: { file: choice(SAMPLES.map(({ name }) => name)) },
   operands: ['file'],
   examples: [
     'sample',

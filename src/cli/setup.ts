@@ -8,14 +8,8 @@ import type { SettingFlags } from '../config/schema.ts';
 import { type ValuesOf, value } from '../operations/member.ts';
 import { ownCommand } from '../packed.ts';
 import { type SetupChoices, setUp } from '../setup/setup.ts';
-import { defineCommand } from './command.ts';
-import {
-  type CommonOptions,
-  commonOptions,
-  readPath,
-  resolveDataFolder,
-  SETTING_OPTIONS,
-} from './options.ts';
+import { defineCommand, pathMember } from './command.ts';
+import { type CommonOptions, commonOptions, resolveDataFolder, SETTING_OPTIONS } from './options.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
 const SERVICE_CONFIG = '/etc/wirewatch/wirewatch.toml';
@@ -26,15 +20,11 @@ const SYSTEMD = '/run/systemd/system';
 /** Under a stricter umask of root, the service could not read its configuration. */
 const UMASK = 0o022;
 const MEMBERS = {
-  unit: value(readPath, {
-    hint: `where to write the systemd unit (default: ${UNIT}, or no unit where systemd does not run)`,
-    placeholder: 'file',
-  }),
+  unit: pathMember(
+    `where to write the systemd unit (default: ${UNIT}, or no unit where systemd does not run)`,
+  ),
   user: value(readUser, { hint: `user that runs the service (default: ${USER})`, placeholder: 'name' }),
-  program: value(readPath, {
-    hint: 'path of the program that the service runs (default: this program)',
-    placeholder: 'path',
-  }),
+  program: pathMember('path of the program that the service runs (default: this program)', 'path'),
 };
 
 export const register = defineCommand({

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import { STATUS } from '../operations/status-views.ts';
 import { printable } from '../printable.ts';
-import { Refused } from '../refused.ts';
+import { misused } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { defineCommand } from './command.ts';
 import { operate } from './operate.ts';
@@ -23,8 +23,7 @@ export const register = defineCommand({
 
 async function watchStatus(command: Command): Promise<never> {
   if (commonOptions(command).json || process.stdout.isTTY !== true)
-    throw new Refused(
-      'usage',
+    throw misused(
       '--watch needs a terminal, and cannot be combined with --json. Leave out --watch to print the status once.',
     );
   for (;;) {

@@ -12,10 +12,10 @@ import { formatMs } from '../time.ts';
 
 const COLUMN_NAMES = EXPORT_COLUMNS.map(({ name }) => name);
 
-/** Why a file was not read. */
-type Unread = { readonly unread: string | null };
-type Shown = { readonly mapped: boolean; readonly first_rows: FirstRows['rows'] };
 export type Verdict = ReturnType<typeof verdictOf>;
+
+/** `unread`: why a file was not read. */
+type Reading = { unread: string | null; mapped: boolean; first_rows: FirstRows['rows'] };
 
 /**
  * @param named null if the name is not that of an export file
@@ -25,7 +25,7 @@ export function verdictOf(
   file: string,
   named: ExportFileName | null,
   result: ReadingResult | null,
-  { unread = null, mapped = false, first_rows = [] }: Partial<Unread & Shown> = {},
+  { unread = null, mapped = false, first_rows = [] }: Partial<Reading> = {},
 ) {
   const bad = result?.kind === 'bad' ? result : null;
   const start = named?.window_start ?? null;

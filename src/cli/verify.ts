@@ -17,7 +17,7 @@ import {
   type ScrubResult,
   writeScrubRecord,
 } from '../log/scrub-findings.ts';
-import { anyText, value } from '../operations/member.ts';
+import { anyText } from '../operations/member.ts';
 import { failed, misconfigured } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
@@ -34,11 +34,7 @@ import { DROP_OPTION } from './options.ts';
 import { createProgress, type Progress } from './output.ts';
 
 export const register = defineCommand({
-  members: {
-    src: value(anyText, {
-      hint: 'a copy: a folder, or s3://bucket/prefix (default: verify the data folder)',
-    }),
-  },
+  members: { src: anyText('a copy: a folder, or s3://bucket/prefix (default: verify the data folder)') },
   operands: ['src'],
   options: [DROP_OPTION],
   examples: ['verify', 'verify /backups/wirewatch', 'verify /backups/wirewatch --json'],

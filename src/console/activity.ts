@@ -114,10 +114,7 @@ function ofMachine(trends: Trends, within: string, about: About): Series[] {
 }
 
 /** By the detections of each step, and the size of what is there. */
-function grownBytes(
-  { bytes: stored, log_bytes, versions }: About['database'],
-  exports: Trends['exports'],
-): number[] {
+function grownBytes({ bytes: stored, log_bytes, versions }: About['database'], exports: Trends['exports']) {
   const each = versions === 0 ? 0 : (stored + log_bytes) / versions;
   const changes = Object.values(exports).flatMap(({ created, updated }) => [created, updated]);
   return (changes[0] ?? []).map((_, at) => each * sum(changes.map((values) => values[at] ?? 0)));

@@ -84,13 +84,8 @@ function rowsText(report: FileReport): string {
 }
 
 function leftOut(report: FileReport): string[] {
-  const {
-    bad_rows = 0,
-    unknown_rows = {},
-    ignored_columns = [],
-    names_without_id = 0,
-    urls_withheld = 0,
-  } = report;
+  const { bad_rows = 0, unknown_rows = {}, urls_withheld = 0 } = report;
+  const { ignored_columns = [], names_without_id = 0 } = report;
   const unknown = Object.entries(unknown_rows).map(
     ([stream, rows]) => `${count(rows, 'row')} left out: there is no subscription for ${stream}`,
   );

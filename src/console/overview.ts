@@ -60,13 +60,8 @@ function health(answer: Answer): VNode {
     ${unreadable !== null && failed(`${UNREADABLE}: ${unreadable}`)}`;
 }
 
-function verdict({
-  health: { status, reason, paused_since },
-  alerts,
-  exports,
-  keys,
-  database,
-}: Answer): Shown {
+function verdict({ health, alerts, exports, keys, database }: Answer): Shown {
+  const { status, reason, paused_since } = health;
   const told = (name: string, text: string) => html`<strong>${name}.</strong> ${text}`;
   if (paused_since !== null) return ['held', told('Paused', reason)];
   if (status !== 'ok' || database.unreadable !== null) return ['failed', told('Needs someone now', reason)];
@@ -113,18 +108,13 @@ function whyNotRead(not_read: Answer['exports'][ExportName]['not_read']): string
 function tiles(answer: Answer, windows: Reading<WindowMap>, live: DetectionsPage | undefined): VNode {
   const { alerts, keys, followers } = answer;
   const isReadable = answer.database.unreadable === null;
-  const [missingMark, missingText] = isReadable ? missing(answer, windows) : NOT_KNOWN;
   const behind: Shown =
     keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${count(keys.behind, 'key')} behind`];
-  const [behindMark, behindText] = isReadable ? behind : NOT_KNOWN;
   const enabled = EXPORT_NAMES.filter((name) => answer.exports[name].enabled);
   const late = followers.filter(({ behind }) => behind);
   const [worst] = late.sort((a, b) => b.minutes_behind - a.minutes_behind);
   const [alert] = alerts;
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
-  const calmMark = alert ? 'warning' : 'done';
-  const alertMark = urgent ? 'failed' : calmMark;
-  const none = isReadable ? 'None yet' : 'Not known';
   const detection = live?.detections.find(({ article }) => article.headline !== null) ?? live?.detections[0];
   const newest = (name: ExportName) => {
     const { newest_done, not_read } = answer.exports[name];
@@ -132,34 +122,38 @@ function tiles(answer: Answer, windows: Reading<WindowMap>, live: DetectionsPage
     return html`<div>${name}: ${open || ['newest window ', age(newest_done, 'none yet')]}</div>`;
   };
   return html`<div class="answers">
-    ${tile('Is anything missing?', linkTo('windows'), missingMark, [
-      missingText,
+    ${tile(
+      ['Is anything missing?', linkTo('windows')],
+      isReadable ? missing(answer, windows) : NOT_KNOWN,
       isReadable ? enabled.map(newest) : UNREADABLE,
-    ])}
-    ${tile('Who is behind?', linkTo('customers'), behindMark, [
-      behindText,
+    )}
+    ${tile(
+      ['Who is behind?', linkTo('customers')],
+      isReadable ? behind : NOT_KNOWN,
       worst === undefined
         ? `${count(keys.active, 'active key')}, ${count(keys.used_in_last_day)} used in the last day`
         : [foreign(worst.name), `: ${count(worst.rows_behind, 'row')} behind`],
-    ])}
-    ${tile('What do I do?', linkTo('manual', {}, 'alerts'), alertMark, [
-      alert ? `Look at: ${alert.name}` : 'Nothing',
+    )}
+    ${tile(
+      ['What do I do?', linkTo('manual', {}, 'alerts')],
+      alert ? [urgent ? 'failed' : 'warning', `Look at: ${alert.name}`] : ['done', 'Nothing'],
       alert
         ? `${count(alerts.length, 'open alert')}; ${urgent ? 'needs someone now' : 'it can wait'}`
         : 'No alert is open',
-    ])}
-    ${tile('Show me a detection', linkTo('detections', {}, detection?.id), detection ? 'done' : 'abandoned', [
-      detection ? foreign(titleOf(detection)) : none,
+    )}
+    ${tile(
+      ['Show me a detection', linkTo('detections', {}, detection?.id)],
+      detection
+        ? ['done', foreign(titleOf(detection))]
+        : ['abandoned', isReadable ? 'None yet' : 'Not known'],
       detection
         ? [`${detection.strength.band}, first detected `, age(detection.first_detected_at)]
         : isReadable && 'They appear as export files are read',
-    ])}
+    )}
   </div>`;
 }
 
-type Answered = readonly [answer: Children, more: Children];
-
-function tile(question: string, href: string, name: MarkName, [answer, more]: Answered): VNode {
+function tile([question, href]: readonly [string, string], [name, answer]: Shown, more: Children): VNode {
   return html`<a class="tile" href=${href}>${soft(question)}
     <strong class="answer">${mark(name)} ${answer}</strong>${soft(more)}</a>`;
 }
@@ -203,13 +197,9 @@ function shown(lines: readonly Line[]): Facts {
 const JOB_MARKS = { running: 'held', done: 'done', failed: 'failed' } as const;
 
 function jobTable(jobs: Jobs | undefined): VNode {
+  const rows = jobs?.jobs ?? [];
   return table(
-    {
-      label: 'Jobs begun from consoles',
-      rows: jobs?.jobs ?? [],
-      key: ({ id }) => id,
-      empty: 'None since the start.',
-    },
+    { label: 'Jobs begun from consoles', rows, key: ({ id }) => id, empty: 'None since the start.' },
     ['Job', ({ operation, subject }) => [operation, ' ', soft(subject)]],
     ['State', (job) => state(JOB_MARKS[job.state], job.state)],
     ['Result', ({ text }) => foreign(text), 'wide'],

@@ -172,10 +172,7 @@ export class Reading<Answer extends object> {
 }
 
 /** Reads a path now and at each event with one of the topics. A list is read again while it has one page. */
-export function useReading<Answer extends object>(
-  path: string,
-  topics: readonly string[] = [],
-): Reading<Answer> {
+export function useReading<Answer extends object>(path: string, topics: readonly string[] = []) {
   const [, setDrawn] = useState({});
   const reading = useMemo(() => new Reading<Answer>(path, () => setDrawn({})), [path]);
   useEffect(() => reading.start(topics), [reading]);

@@ -12,6 +12,7 @@ import type {
 } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { firstErrorText } from '../exports/error-groups.ts';
+import { formatMs } from '../time.ts';
 import { actions } from './action.ts';
 import { fileStory, windowLink } from './files.ts';
 import { count, windowTime } from './format.ts';
@@ -51,10 +52,7 @@ function exportLabel({ exports, open }: WindowMap, name: ExportName): string {
 function exportMap(map: WindowMap, name: ExportName): VNode {
   if (!map.exports[name].enabled)
     return panel(name, html`<p class="empty">This export is switched off in the settings.</p>`);
-  const onChoose = (startMs: number) => {
-    const window = new Date(startMs).toISOString().replace('.000', '');
-    go(linkTo('windows', { export: name, window }));
-  };
+  const onChoose = (startMs: number) => go(linkTo('windows', { export: name, window: formatMs(startMs) }));
   const grid = html`<${WindowGrid} map=${map} name=${name} onChoose=${onChoose} />`;
   return panel(name, grid, { aside: html`<span class="soft keys">${KEYS}</span>` });
 }

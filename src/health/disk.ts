@@ -26,16 +26,10 @@ export function isGettingFull(freeBytes: number, bytes: number): boolean {
   return freeBytes < LEAST_BYTES || (freeBytes < LITTLE_BYTES && freeBytes < bytes * LITTLE_SHARE);
 }
 
+type Configured = Readonly<{ dataFolder: string; ingest: { drop: string }; copy: { to: string } }>;
+
 /** The folders whose disks must not fill: that of the copy only if it is a folder. */
-export function diskFolders({
-  dataFolder,
-  ingest,
-  copy,
-}: {
-  readonly dataFolder: string;
-  readonly ingest: { readonly drop: string };
-  readonly copy: { readonly to: string };
-}): DiskFolders {
+export function diskFolders({ dataFolder, ingest, copy }: Configured): DiskFolders {
   const kept = placeFolder(copy.to);
   return { data: dataFolder, drop: ingest.drop, ...(kept !== null && { copy: kept }) };
 }

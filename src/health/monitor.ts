@@ -191,16 +191,13 @@ export class Monitor {
       }
       const version = this.#opened.version.get();
       const known = this.#ledger;
-      const isCurrent =
-        known !== null && known.version === version && !isDue(known.read_at, LEDGER_EVERY_MS, nowMs);
-      if (!isCurrent) {
+      if (known === null || known.version !== version || isDue(known.read_at, LEDGER_EVERY_MS, nowMs))
         this.#ledger = {
           version,
           read_at: nowMs,
           newest_done: newestDoneOf(reader),
           alerts: ledgerAlerts(reader, enabled, nowMs, failed_windows),
         };
-      }
       conditions.set('database not readable', null);
       return true;
     } catch (error) {

@@ -1,7 +1,7 @@
 /** The audit trail: who changed which account, subscription, key or window, and when. */
 import { actorText } from '../auth/actor.ts';
 import { type AuditedChange, readTrail } from '../auth/audit.ts';
-import { Refused } from '../refused.ts';
+import { misused } from '../refused.ts';
 import { instant } from './member.ts';
 import { reading } from './operation.ts';
 
@@ -23,7 +23,7 @@ export const AUDIT = reading('audit', {
   examples: ['audit', 'audit --from 2026-11-01T00:00:00Z --json'],
   run({ access }, span) {
     if ((span.from ?? 0) >= (span.to ?? Number.POSITIVE_INFINITY))
-      throw new Refused('usage', '--from must be earlier than --to');
+      throw misused('--from must be earlier than --to');
     const { changes, damage } = readTrail(access(), span);
     return { value: changes, warning: damage, failed: damage !== null };
   },

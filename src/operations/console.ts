@@ -3,7 +3,7 @@ import { actorText } from '../auth/actor.ts';
 import { noteOperation } from '../auth/audit.ts';
 import { LINK_MS, makeTicket } from '../auth/console-sessions.ts';
 import { readName } from '../config/option-values.ts';
-import { failed, Refused } from '../refused.ts';
+import { failed, misused } from '../refused.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
 import { toggle, value } from './member.ts';
 import { act, type Context } from './operation.ts';
@@ -19,9 +19,9 @@ export const CONSOLE_OPERATIONS = [
     },
     examples: ['console', 'console --as "Ada Lovelace" --read-only', 'console --end-all'],
     run(context, { as, read_only, end_all = false }): Outcome {
-      if (!end_all) return linkInto(context, { as, read_only });
+      if (!end_all) return linkInto(context, as, read_only ?? false);
       if (as !== undefined || read_only !== undefined)
-        throw new Refused('usage', '--end-all makes no link: leave out --as and --read-only.');
+        throw misused('--end-all makes no link: leave out --as and --read-only.');
       if (mayNote(context)) context.change((access) => noteOperation(access, { kind: 'console-end-all' }));
       // Of one that does not run, they ended with it.
       context.running?.endSessions();
@@ -42,10 +42,7 @@ function mayNote({ live }: Context): boolean {
  * The audit trail has every link: whoever opens it acts in the name of the one who made it.
  * @throws Refused `failed` if Wirewatch is not running, or its console is off
  */
-function linkInto(
-  context: Context,
-  { as, read_only = false }: { readonly as: string | undefined; readonly read_only: boolean | undefined },
-) {
+function linkInto(context: Context, as: string | undefined, read_only: boolean) {
   const { folder, live } = context;
   if (live === null)
     throw failed(`Wirewatch is not running on ${folder.root}. Start it with: wirewatch serve`);

@@ -16,8 +16,6 @@ import type { Context } from './operation.ts';
 
 /** Clients should poll every hour; one missed poll is tolerated. */
 const BEHIND_MINUTES = 120;
-/** A page of the API reads as many; the statement for more would be compiled each time. */
-const STREAMS_AT_ONCE = 20;
 
 export const FIRST_BEHIND = `
   SELECT min(position) AS position FROM stream_row WHERE place >> 34 = :ordinal AND position > :position`;
@@ -85,11 +83,9 @@ function followerState(db: Database, names: readonly StreamName[], position: num
   return reading(db, () => {
     const streams = storedStreams(db, names).filter((stream) => stream.position > position);
     let rows_behind = 0;
-    for (let at = 0; at < streams.length; at += STREAMS_AT_ONCE) {
-      const some = streams.slice(at, at + STREAMS_AT_ONCE);
-      const edges = edgesAt(db, some, position);
-      for (const { ordinal, sequence } of some) rows_behind += sequence - (edges.get(ordinal) ?? 0);
-    }
+    // One by one: a statement for all of them would be compiled for each number of streams.
+    for (const stream of streams)
+      rows_behind += stream.sequence - (edgesAt(db, [stream], position).get(stream.ordinal) ?? 0);
     if (rows_behind === 0) return { rows_behind, seconds_behind: 0, minutes_behind: 0, behind: false };
     const sinceMs = deliveredAtMs(db, firstsBehind(db, streams)(position)) ?? nowMs;
     const seconds_behind = Math.max(0, (nowMs - sinceMs) / SECOND_MS);
@@ -112,11 +108,7 @@ export interface Mark {
 }
 
 /** For each mark, how old the oldest change in these streams was that the key had not been given by then, in seconds. */
-export function lagsAt(
-  db: Database,
-  names: readonly StreamName[],
-  marks: readonly Mark[],
-): (number | null)[] {
+export function lagsAt(db: Database, names: readonly StreamName[], marks: readonly Mark[]) {
   return reading(db, () => {
     const firstBehind = firstsBehind(db, storedStreams(db, names));
     const deliveredAfter = new Map<number, number>();

@@ -5,7 +5,7 @@ import { listSubscriptions } from '../auth/subscriptions.ts';
 import { counted, grouped } from '../counted.ts';
 import { pauseIngest, resumeIngest } from '../ingest/operator-pause.ts';
 import type { ReplayCounts } from '../ingest/requests/requests.ts';
-import { Refused } from '../refused.ts';
+import { misused } from '../refused.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { instant } from './member.ts';
@@ -34,7 +34,7 @@ export const INGEST = [
       listSubscriptions(access()),
     ],
     async run(context, { from = 0, to = Number.MAX_SAFE_INTEGER }) {
-      if (from >= to) throw new Refused('usage', '--from must be earlier than --to');
+      if (from >= to) throw misused('--from must be earlier than --to');
       const request = { kind: 'replay', from, to } as const;
       context.change((access) => noteOperation(access, request));
       const answer = await context.ingest(request);

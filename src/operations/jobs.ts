@@ -21,11 +21,21 @@ export const JOB = Type.Object({
 });
 export type Job = Static<typeof JOB>;
 
+type Tell = (progress: string) => void;
+type Work = (tell: Tell) => Promise<Outcome>;
+
+/** `state`: what it depends on; a job that was begun with another is not joined. */
+interface Asked extends Pick<Job, 'operation' | 'subject'> {
+  readonly by: Actor;
+  readonly nowMs: number;
+  readonly state: unknown;
+}
+
 interface Running {
   /** It changes until it ends. */
   readonly job: Readonly<Job>;
   readonly outcome: Promise<Outcome>;
-  readonly listeners: Set<(progress: string) => void>;
+  readonly listeners: Set<Tell>;
 }
 
 const JOBS_MAX = 20;
@@ -40,30 +50,15 @@ export class Jobs {
     return this.#jobs;
   }
 
-  /**
-   * Begins a job, or joins the one that runs. @param onProgress called with each change, in words
-   * @param what `state`: what it depends on; one that was begun with another is not joined
-   */
-  run(
-    what: Pick<Job, 'operation' | 'subject'> & {
-      readonly by: Actor;
-      readonly nowMs: number;
-      readonly state: unknown;
-    },
-    onProgress: (text: string) => void,
-    work: (tell: (text: string) => void) => Promise<Outcome>,
-  ): Running {
-    const key = JSON.stringify([what.operation, what.subject, what.state]);
-    const running = this.#running.get(key) ?? this.#begin(key, what, work);
+  /** Begins a job, or joins the one that runs. @param onProgress called with each change, in words */
+  run(asked: Asked, onProgress: Tell, work: Work): Running {
+    const key = JSON.stringify([asked.operation, asked.subject, asked.state]);
+    const running = this.#running.get(key) ?? this.#begin(key, asked, work);
     running.listeners.add(onProgress);
     return running;
   }
 
-  #begin(
-    key: string,
-    { operation, subject, by, nowMs }: Parameters<Jobs['run']>[0],
-    work: Parameters<Jobs['run']>[2],
-  ): Running {
+  #begin(key: string, { operation, subject, by, nowMs }: Asked, work: Work): Running {
     this.#lastId += 1;
     const begun = { id: this.#lastId, operation, subject, by: actorText(by), started_at: formatMs(nowMs) };
     const job: Job = { ...begun, state: 'running', text: '' };

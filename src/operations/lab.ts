@@ -198,10 +198,7 @@ const DESCRIPTIONS = {
   allowance: {
     summary: 'set how much of the daily row allowance of an account is used',
     members: {
-      account: value(anyText, {
-        hint: 'id of the account (default: that of the sample agency)',
-        placeholder: 'id',
-      }),
+      account: anyText('id of the account (default: that of the sample agency)', 'id'),
       used: {
         ...whole(0, 1_000_000_000_000, 'rows used today (default: the whole allowance)', 'rows'),
         mayBeBare: true,

@@ -74,12 +74,11 @@ function member<Value>(
   return { schema, hint, placeholder, isSecret, several, isRequired: false, read };
 }
 
-export function whole(
-  minimum: number,
-  maximum: number,
-  hint: string,
-  placeholder = 'number',
-): Member<number, false> {
+export function anyText(hint: string, placeholder = 'text'): Member<string, false> {
+  return value(read<string>, { hint, placeholder });
+}
+
+export function whole(minimum: number, maximum: number, hint: string, placeholder = 'number') {
   return value(integer(minimum, maximum), { hint, placeholder, schema: Type.Integer({ minimum, maximum }) });
 }
 
@@ -91,7 +90,7 @@ export function instant(hint: string): Member<number, false> {
 /** One of some words, which its hint lists. @param usual the default */
 export function choice<const Word extends string | number>(
   words: readonly Word[],
-  { hint, usual, ...more }: Partial<Pick<Described, 'hint' | 'placeholder'>> & { readonly usual?: Word },
+  { hint, usual, ...more }: Partial<Pick<Described, 'hint' | 'placeholder'>> & { readonly usual?: Word } = {},
 ): Member<Word, false> {
   const all = words.length > 2 ? words.join(', ') : words.join(' or ');
   const readWord = (text: string): Reading<Word> => {
@@ -198,8 +197,4 @@ function itemsOf(json: unknown): readonly string[] | null {
   }
   const texts = json.map(textOf);
   return texts.every((text) => text !== null) ? texts : null;
-}
-
-export function anyText(text: string): Reading<string> {
-  return read(text);
 }

@@ -45,7 +45,7 @@ export const PROBLEM = Type.Object({
 });
 export type ProblemDocument = Readonly<Static<typeof PROBLEM>>;
 
-export function problemDocument(status: number, detail: string, code = 'failed'): ProblemDocument {
+export function problemDocument(status: number, detail: string, code: string): ProblemDocument {
   return { title: STATUS_CODES[status] ?? '', status, detail, code };
 }
 

@@ -12,10 +12,7 @@ export const PROCESS_OPERATIONS = [
     summary: 'bring the copy up to date',
     examples: [],
     job: () => '',
-    form: {
-      label: 'Back up now',
-      will: 'The copy is brought up to date. Reads and ingest continue.',
-    },
+    form: { label: 'Back up now', will: 'The copy is brought up to date. Reads and ingest continue.' },
     async run(context) {
       const { dataFolder, ingest, copy } = context.config;
       if (copy.to === '')

@@ -48,12 +48,9 @@ export function ingestLines(
     ...(reading === null
       ? []
       : [['reading', `${reading.file}: ${counted(reading.rows, 'row')} so far`] as const]),
-    ...applying.map(
-      ({ file, rows, rows_applied }): Line => [
-        'backfill',
-        `${file}: ${grouped(rows_applied)} of ${counted(rows, 'row')}`,
-      ],
-    ),
+    ...applying.map(({ file, rows, rows_applied }): Line => {
+      return ['backfill', `${file}: ${grouped(rows_applied)} of ${counted(rows, 'row')}`];
+    }),
   ];
 }
 

@@ -8,7 +8,7 @@ import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { HeldFile } from '../drop/waiting-names.ts';
 import { isAnswering } from '../health/disk.ts';
 import { heldFiles } from '../ingest/files/folder-scan.ts';
-import { failed, Refused } from '../refused.ts';
+import { failed, misused, Refused } from '../refused.ts';
 import { documentTable } from '../text-layout.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../time.ts';
 import { type ExportWindow, findWindow, listWindows } from '../windows/ledger.ts';
@@ -113,9 +113,9 @@ export const WINDOWS = [
     async run(context, { export: exportName, start }) {
       const from = formatMs(start);
       if (start > context.nowMs)
-        throw new Refused('usage', `the window ${from} is in the future: expected one that has started`);
+        throw misused(`the window ${from} is in the future: expected one that has started`);
       if (start < context.nowMs - EXPECTED_MS_MAX)
-        throw new Refused('usage', `the window ${from} is too long ago: expected one of the last five years`);
+        throw misused(`the window ${from} is too long ago: expected one of the last five years`);
       const request = { kind: 'expect', export: exportName, window_start: start } as const;
       context.change((access) => noteOperation(access, request));
       const answer = await context.ingest(request);
@@ -150,7 +150,7 @@ function releaseOperation(release: Release) {
       start.length === 0 ? exportName : start.map((startText) => nameOf(exportName, startText)).join(', '),
     async run(context, { export: exportName, start: named = [], all = false }) {
       if (named.length > 0 === all)
-        throw new Refused('usage', 'expected either the start of a window, or of several, or --all');
+        throw misused('expected either the start of a window, or of several, or --all');
       const starts = all ? await heldStarts(context, exportName, from) : named;
       // All before the first: a mistyped start changes nothing.
       for (const start of starts) requireStatus(context, release, exportName, start);
@@ -169,10 +169,8 @@ function releaseOperation(release: Release) {
 }
 
 /** The files in the drop folder that wait for an operator. @throws Refused `failed` if it hangs */
-export async function heldIn({
-  config,
-  detections,
-}: Pick<Context, 'config' | 'detections'>): Promise<HeldFile[]> {
+export async function heldIn(sources: Pick<Context, 'config' | 'detections'>): Promise<HeldFile[]> {
+  const { config, detections } = sources;
   const { drop } = config.ingest;
   // Listing it would hold the thread, and with it every revocation.
   if (!(await isAnswering(drop)))
@@ -181,11 +179,7 @@ export async function heldIn({
   return db === null ? [] : heldFiles(dropNames(config), db, holdRules(config));
 }
 
-async function heldStarts(
-  context: Context,
-  exportName: ExportName,
-  from: ResettableStatus,
-): Promise<number[]> {
+async function heldStarts(context: Context, exportName: ExportName, from: ResettableStatus) {
   const all = await heldIn(context);
   const held = all.filter(({ file, status }) => file.export === exportName && status === from);
   return [...new Set(held.map(({ file }) => file.window_start))];

@@ -7,7 +7,7 @@ import { annotatedConfig } from '../config/annotated.ts';
 import { type Config, loadConfig, settingIn } from '../config/load.ts';
 import { FLAGS, type SettingFlags } from '../config/schema.ts';
 import { placeFolder } from '../copy/place.ts';
-import { failed, Refused, reasonOf } from '../refused.ts';
+import { failed, reasonOf } from '../refused.ts';
 import { appearAs } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { pasted } from './shell.ts';
@@ -108,8 +108,7 @@ function attempt<Result>(operation: 'create' | 'write', file: string, work: () =
   try {
     return work();
   } catch (error) {
-    throw new Refused(
-      'failed',
+    throw failed(
       `cannot ${operation} ${file}: ${reasonOf(error, file)}. Run the command as root, or name files that this user may write with --config and --unit.`,
       { cause: error },
     );

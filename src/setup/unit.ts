@@ -33,6 +33,7 @@ function stateDirectory(data: string): string | null {
 export function unitText({ program, data, config, needed, optional, ...terms }: UnitTerms): string {
   const command = words([...program, 'serve', '--data', data, '--config', config]).replaceAll('$', '$$$$');
   const state = stateDirectory(data);
+  const own = state === null ? [data] : [];
   const capability = terms.ports.some((port) => port > 0 && port < PRIVILEGED_PORTS);
   const needsHome = [data, config, ...needed, ...optional, ...terms.readable].some(isInHome);
   const values = {
@@ -41,11 +42,7 @@ export function unitText({ program, data, config, needed, optional, ...terms }: 
     User: terms.user,
     StateDirectory: state ?? '',
     // With "-", systemd ignores a missing folder; without it, the service would not start.
-    ReadWritePaths: words([
-      ...(state === null ? [data] : []),
-      ...needed,
-      ...optional.map((folder) => `-${folder}`),
-    ]),
+    ReadWritePaths: words([...own, ...needed, ...optional.map((folder) => `-${folder}`)]),
     ProtectHome: needsHome ? 'read-only' : 'yes',
     PrivateUsers: capability ? 'no' : 'yes',
     CapabilityBoundingSet: capability ? 'CAP_NET_BIND_SERVICE' : '',

@@ -55,10 +55,7 @@ export class Console {
     const { method, url = '' } = request;
     const [target = '', query = ''] = url.split('?', 2);
     if (method !== 'POST' && method !== 'GET')
-      return {
-        ...problem(405, 'Only GET and POST.', 'method_not_allowed'),
-        headers: { Allow: 'GET, POST' },
-      };
+      return { ...problem(405, 'Only GET and POST.', 'method_not_allowed'), headers: { Allow: 'GET, POST' } };
     if (isForeign(request)) return problem(403, 'A page of another origin cannot ask this.', 'forbidden');
     if (method === 'POST' && target === `${CONSOLE}session`) return this.#logIn(request);
     const session = this.#sessionOf(request);

@@ -7,12 +7,10 @@ import { NO_USAGE, readUsage, refusalsByKey, rowsToday } from '../../limits/usag
 import { followersOf, readActiveKeys } from '../../operations/followers.ts';
 import { keyDocuments } from '../../operations/keys.ts';
 import { orElse } from '../../operations/status.ts';
-import { readParameters } from '../../query/parameters.ts';
 import { formatMs } from '../../time.ts';
-import type { Read, Sources } from './sources.ts';
+import type { Sources } from './sources.ts';
 
-export function readCustomers(sources: Sources, { query }: Read) {
-  readParameters(query, {});
+export function readCustomers(sources: Sources) {
   const { folder, config, nowMs } = sources;
   const access = sources.access();
   const usage = readUsage(folder.usage) ?? NO_USAGE;

@@ -21,7 +21,7 @@ import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, formatSeconds, SECOND_MS } from '../../time.ts';
-import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
+import { PERIOD, type Read, type Sources } from './sources.ts';
 
 /** A detection as clients see it, with `event` in the live stream. */
 export interface DetectionEntry extends Omit<DetectionMembers, 'event'> {
@@ -45,11 +45,7 @@ export const COUNT_DETECTIONS = `
     WHERE detection.place >> 34 = known.value AND first_detected_at >= :from AND first_detected_at < :to
     LIMIT ${COUNTED_MAX})`;
 
-const LIVE_PARAMETERS = {
-  limit: defaulted(integer(1, 200), 50),
-  ...STREAM_PARAMETERS,
-  ...FILTER_PARAMETERS,
-};
+const LIVE_PARAMETERS = { limit: defaulted(integer(1, 200), 50), ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
 const SEARCH_PARAMETERS = {
   ...LIVE_PARAMETERS,
   ...PERIOD,
@@ -155,11 +151,8 @@ export function readSearch(sources: Sources, { query }: Read): string {
 
 function countIn(db: Database, streams: readonly StoredStream[], period: Period): DetectionsPage['total'] {
   const ordinals = JSON.stringify(streams.map(({ ordinal }) => ordinal));
-  const rows =
-    db
-      .prepare<unknown[], number>(COUNT_DETECTIONS)
-      .pluck()
-      .get({ ordinals, ...period }) ?? 0;
+  const count = db.prepare<unknown[], number>(COUNT_DETECTIONS).pluck();
+  const rows = count.get({ ordinals, ...period }) ?? 0;
   return { rows, or_more: rows === COUNTED_MAX };
 }
 
@@ -184,7 +177,7 @@ function dayBefore(end: number): number {
 
 function readPeriod(ends: ValuesOf<typeof PERIOD>, nowMs: number): Period {
   const second = (name: 'from' | 'to') => {
-    const ms = readEnd(ends, name);
+    const ms = ends[name];
     if (ms === null) throw invalid(`${name}: it is required, a day such as 2026-11-21 or a time`);
     return Math.floor(ms / SECOND_MS);
   };
@@ -235,13 +228,9 @@ export function readOne(sources: Sources, { query }: Read) {
       changed: before === undefined ? [] : changedPaths(before, detection),
     };
   });
+  /** The answer to `GET /v1/detections/{id}`. */
   const current: DetectionEntry = JSON.parse(text);
-  return {
-    /** The answer to `GET /v1/detections/{id}`. */
-    current,
-    versions,
-    next: nextOf(found.next),
-  };
+  return { current, versions, next: nextOf(found.next) };
 }
 
 function currentText({ base_url }: Sources, db: Database, id: string): string | null {

@@ -13,7 +13,7 @@ import { Refused } from '../../refused.ts';
 import { MINUTE_MS } from '../../time.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
-import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
+import { PERIOD, type Read, type Sources } from './sources.ts';
 import { readKeyTrends, readTrends } from './trends.ts';
 import { readWindow, readWindowMap } from './windows.ts';
 
@@ -27,10 +27,7 @@ export const READERS = {
     ),
   }),
   changes,
-  overview: (sources: Sources, { query }: Read) => {
-    readParameters(query, {});
-    return readStatus(sources);
-  },
+  overview: readStatus,
   trends: readTrends,
   'trends/keys': readKeyTrends,
   windows: readWindowMap,
@@ -57,8 +54,7 @@ export async function read(sources: Sources, asked: Read): Promise<string> {
 }
 
 /** A number for each topic: it differs when the views of that topic must be read again. Consoles ask every second. */
-function changes({ states, folder, live, jobs, nowMs }: Sources, { query }: Read) {
-  readParameters(query, {});
+function changes({ states, folder, live, jobs, nowMs }: Sources) {
   const { detections, access } = states();
   const usage = statSync(folder.usage, { throwIfNoEntry: false })?.mtimeMs;
   const minute = Math.floor(nowMs / MINUTE_MS);
@@ -99,13 +95,13 @@ const AUDIT_PARAMETERS = {
 
 /** The audit trail, the newest first. */
 function audit({ access }: Sources, { query }: Read) {
-  const parameters = readParameters(query, AUDIT_PARAMETERS);
-  const endOf = (name: 'from' | 'to') => readEnd(parameters, name) ?? undefined;
-  const words = parameters.words?.toLowerCase() ?? '';
-  const { changes: trail, damage: warning } = readTrail(access(), { from: endOf('from'), to: endOf('to') });
-  const wanted = trail.filter((change) => JSON.stringify(change).toLowerCase().includes(words));
+  const { from, to, after, words } = readParameters(query, AUDIT_PARAMETERS);
+  const span = { from: from ?? undefined, to: to ?? undefined };
+  const { changes: trail, damage: warning } = readTrail(access(), span);
+  const sought = words?.toLowerCase() ?? '';
+  const wanted = trail.filter((change) => JSON.stringify(change).toLowerCase().includes(sought));
   // `next` is an index in these, which only grow at their end.
-  const end = parameters.after ?? wanted.length;
+  const end = after ?? wanted.length;
   const start = Math.max(0, end - ENTRIES_MAX);
   return { entries: wanted.slice(start, end).reverse(), next: start === 0 ? null : `${start}`, warning };
 }
@@ -140,8 +136,7 @@ function excerptOf(markdown: string, word: string | undefined): string {
   return (from + EXCERPT_CHARACTERS < plain.length ? begun.slice(0, begun.lastIndexOf(' ')) : begun).trim();
 }
 
-function manualTopic(_: Sources, { path, query }: Read) {
-  readParameters(query, {});
+function manualTopic(_: Sources, { path }: Read) {
   const name = path.slice(TOPIC.length);
   const topic = TOPICS.find((known) => known.name === name);
   if (topic === undefined) throw new Refused('not_found', 'There is no such topic of the manual.');

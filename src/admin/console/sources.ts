@@ -1,8 +1,8 @@
 /** What the views of the console read from, and the periods that they are asked for. */
 import type { Jobs } from '../../operations/jobs.ts';
 import type { Context, Live } from '../../operations/operation.ts';
-import { ANY_TEXT, invalid, type ValuesOf } from '../../query/parameters.ts';
-import { readInstant } from '../../query/value-kinds.ts';
+import { invalid, type Parameter, single } from '../../query/parameters.ts';
+import { INSTANT, readInstant } from '../../query/value-kinds.ts';
 import type { Database } from '../../store/database.ts';
 import type { AskView } from '../thread-messages.ts';
 
@@ -18,18 +18,13 @@ export interface Sources extends Pick<Context, 'folder' | 'kind' | 'config' | 'n
   readonly detections: () => Database;
 }
 
-/** Days, as forms send them, or times. */
-export const PERIOD = { from: ANY_TEXT, to: ANY_TEXT };
-
-/**
- * A day stands for its beginning in UTC, as `from` and as `to`.
- * @returns epoch milliseconds; null if it is absent
- * @throws Refused `invalid_request`
- */
-export function readEnd(ends: ValuesOf<typeof PERIOD>, name: keyof typeof PERIOD): number | null {
-  const text = ends[name];
-  if (text === null) return null;
-  const ms = readInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
-  if (ms === null) throw invalid(`${name}: expected a day such as 2026-11-21, or a time with Z`);
-  return ms;
-}
+/** A day, as forms send it, which stands for its beginning in UTC; or a time. Epoch milliseconds. */
+const END: Parameter<number> = {
+  ...single(INSTANT),
+  read([text = ''], name) {
+    const ms = readInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
+    if (ms === null) throw invalid(`${name}: expected a day such as 2026-11-21, or a time with Z`);
+    return ms;
+  },
+};
+export const PERIOD = { from: END, to: END };

@@ -31,8 +31,7 @@ const OPEN_MAX = 1000;
 const FILES_MAX = 20;
 const OPEN: readonly WindowLetter[] = ['f', 'm', 'a', 'l'];
 
-export async function readWindowMap(sources: Sources, { query }: Read) {
-  readParameters(query, {});
+export async function readWindowMap(sources: Sources) {
   const { config, nowMs } = sources;
   const to = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
   const from = to - DAYS * DAY_MS;

@@ -13,7 +13,7 @@ import { constants, createGzip, createZstdCompress } from 'node:zlib';
 import { type ExportName, perExport } from '../../detection/content-type.ts';
 import { EXPORT_COLUMNS } from '../../exports/columns.ts';
 import type { Form } from '../../exports/file-name.ts';
-import { failed, Refused } from '../../refused.ts';
+import { failed } from '../../refused.ts';
 import { formatMs, formatWindowStart } from '../../time.ts';
 
 export type SampleFile = {
@@ -101,8 +101,7 @@ function packer(form: Form): Transform {
 /** An error of the system as a refusal; any other error unchanged. */
 function refusal(error: unknown, file: string): unknown {
   if (!(error instanceof Error && 'syscall' in error)) return error;
-  return new Refused(
-    'failed',
+  return failed(
     `cannot write ${file}: ${error.message}. Check that the folder is writable and the disk has free space, then run the command again.`,
     { cause: error },
   );

@@ -17,14 +17,8 @@ export function samplePhoto(id: number): Buffer {
       Math.round(255 * light * (0.65 + 0.35 * Math.cos(turn + (2 * Math.PI * part) / 3))),
     );
   const palette = Buffer.from([...colour(0.75), ...colour(0.35)]);
-  const end = chunk('IEND', Buffer.alloc(0));
-  return Buffer.concat([
-    SIGNATURE,
-    chunk('IHDR', HEADER),
-    chunk('PLTE', palette),
-    chunk('IDAT', pixels()),
-    end,
-  ]);
+  const picture = [chunk('PLTE', palette), chunk('IDAT', pixels())];
+  return Buffer.concat([SIGNATURE, chunk('IHDR', HEADER), ...picture, chunk('IEND', Buffer.alloc(0))]);
 }
 
 /** Each line begins with its filter: none. */

@@ -4,7 +4,7 @@
  * A sample file must be the same on every machine, and each row must be independent of the rows before it. So every story,
  * article and detection begins a sequence of its own, instead of drawing from one long one.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 export type Prng = ReturnType<typeof createPrng>;
 export type Draws = ReturnType<typeof createDraws>;
@@ -22,9 +22,7 @@ export function createDraws(seed: string) {
 
 /** Chris Doty-Humphrey's sfc32: 128 bits of state; passes PractRand. */
 function createPrng(seed: string, purpose: string) {
-  const digest = createHash('sha256')
-    .update(JSON.stringify([seed, purpose]))
-    .digest();
+  const digest = hash('sha256', JSON.stringify([seed, purpose]), 'buffer');
   const key = [digest.readUInt32LE(0), digest.readUInt32LE(4)] as const;
   let a = 0;
   let b = 0;

@@ -106,11 +106,8 @@ export function gradeClient(evidence: Evidence): Finding[] {
 }
 
 /** @param which the copy that the check needs: null if it was not read */
-function withCopy(
-  which: 'copy' | 'restored',
-  check: (copy: Compared, evidence: Evidence) => Result,
-): (evidence: Evidence) => Result {
-  return (evidence) => {
+function withCopy(which: 'copy' | 'restored', check: (copy: Compared, evidence: Evidence) => Result) {
+  return (evidence: Evidence) => {
     const copy = evidence[which];
     if (copy !== null) return check(copy, evidence);
     return evidence.hasCopy

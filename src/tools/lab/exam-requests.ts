@@ -46,19 +46,15 @@ const ALLOWANCE = 'daily_allowance';
 
 export function failedExits(evidence: Evidence): Result {
   const { requests } = evidence;
-  return tested(
-    endsInError(evidence, (code) => code !== ALLOWANCE),
-    requests.some(isDamaged) && requests.some(({ status }) => (status ?? 0) >= 500),
-    'the exam ended before errors and bodies that end early reached the client',
-  );
+  const found = endsInError(evidence, (code) => code !== ALLOWANCE);
+  const isMet = requests.some(isDamaged) && requests.some(({ status }) => (status ?? 0) >= 500);
+  return tested(found, isMet, 'the exam ended before errors and bodies that end early reached the client');
 }
 
 export function allowanceExits(evidence: Evidence): Result {
-  return tested(
-    endsInError(evidence, (code) => code === ALLOWANCE),
-    evidence.requests.some(({ code, fault }) => code === ALLOWANCE && fault === null),
-    'the allowance was not used up when the client asked',
-  );
+  const found = endsInError(evidence, (code) => code === ALLOWANCE);
+  const isMet = evidence.requests.some(({ code, fault }) => code === ALLOWANCE && fault === null);
+  return tested(found, isMet, 'the allowance was not used up when the client asked');
 }
 
 /** Ends after certain error codes, and before the answers 400 and 401, with which a client may end. */
@@ -102,11 +98,8 @@ export function steadyWaits(evidence: Evidence): Result {
     const detail = `after errors in a row it waited ${waits.map(seconds).join(', ')}`;
     return violation(detail, ...row.map(({ next }) => next.number));
   });
-  return tested(
-    found,
-    rows.some(({ length }) => length > 2),
-    'three errors in a row did not reach the client',
-  );
+  const isMet = rows.some(({ length }) => length > 2);
+  return tested(found, isMet, 'three errors in a row did not reach the client');
 }
 
 export function wrongCursors(evidence: Evidence): Result {
@@ -201,11 +194,8 @@ export function repeated401(evidence: Evidence): Result {
     const what = `repeats what request ${request.number} was refused with 401`;
     return violation(`request ${next.number} ${what}`, request.number, next.number);
   });
-  return tested(
-    found,
-    requests.some(({ status }) => status === 401),
-    'no 401 reached the client',
-  );
+  const isMet = requests.some(({ status }) => status === 401);
+  return tested(found, isMet, 'no 401 reached the client');
 }
 
 /** Advice at most: the rows of a late file come on the stream, so the copy is right even if the client never asks. */

@@ -139,11 +139,7 @@ export class Watch {
    * @param after only requests with greater numbers
    * @throws Unfinished when the patience is over
    */
-  async until(
-    what: string,
-    after: number,
-    holds: (requests: RequestRecord[]) => boolean | Promise<boolean>,
-  ): Promise<void> {
+  async until(what: string, after: number, holds: (requests: RequestRecord[]) => boolean | Promise<boolean>) {
     const { client, patienceMs } = this.options;
     const untilMs = performance.now() + patienceMs;
     let startMs = 0;

@@ -75,8 +75,7 @@ export class Faults {
 /** The error code of a fault; null for the answer of a proxy, and for a fault that is not an error. */
 export function codeOf({ status, code }: FaultSpec): string | null {
   if (code !== undefined) return code;
-  const named = Object.entries(PROBLEMS).find(([, problem]) => problem.status === status);
-  return named?.[0] ?? null;
+  return Object.entries(PROBLEMS).find(([, problem]) => problem.status === status)?.[0] ?? null;
 }
 
 function check(spec: FaultSpec): void {

@@ -238,10 +238,7 @@ function moved(rows: readonly SampleRow[], byMs: number): SampleRow[] {
   });
 }
 
-function idOf(
-  exportName: ExportName,
-  { subscription_id, source_internal_id, article_id }: SampleRow,
-): string {
+function idOf(exportName: ExportName, { subscription_id, source_internal_id, article_id }: SampleRow) {
   const type = CONTENT_TYPE_OF_EXPORT[exportName];
   return formatDetectionId(type, subscription_id, source_internal_id, article_id);
 }

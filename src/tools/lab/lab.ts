@@ -252,11 +252,7 @@ function isRead(name: LabName, values: object): boolean {
  * Answers operations on the port of the API, without a session: to this machine only, under a host name that the public
  * DNS cannot have (a web page could have its own name resolve to this machine), and to no page of another origin.
  */
-async function answerControl(
-  request: IncomingMessage,
-  response: ServerResponse,
-  operations: Operations,
-): Promise<void> {
+async function answerControl(request: IncomingMessage, response: ServerResponse, operations: Operations) {
   const { socket, headers } = request;
   const isLocal = isLoopback(normalAddress(socket.remoteAddress ?? '') ?? '');
   const isAccepted = isLocal && isHostAccepted(headers.host, []) && !isForeign(request);

@@ -6,7 +6,7 @@ import { LAB } from '../../operations/lab.ts';
 import { readMembers } from '../../operations/member.ts';
 import { pathOf } from '../../operations/operation.ts';
 import { operationAt } from '../../operations/table.ts';
-import { Refused, reasonOf } from '../../refused.ts';
+import { misused, reasonOf } from '../../refused.ts';
 import { parseDuration } from '../../time.ts';
 
 export interface Step {
@@ -35,13 +35,10 @@ export function readScenario(file: string): Step[] {
     const text = readFileSync(file, 'utf8');
     script = file.endsWith('.toml') ? parseToml(text) : JSON.parse(text);
   } catch (error) {
-    throw new Refused(
-      'usage',
-      `cannot read the scenario ${file}: ${reasonOf(error, file)}. Expected ${EXPECTED}`,
-    );
+    throw misused(`cannot read the scenario ${file}: ${reasonOf(error, file)}. Expected ${EXPECTED}`);
   }
   const steps = typeof script === 'object' && script !== null && 'steps' in script ? script.steps : null;
-  if (!Array.isArray(steps)) throw new Refused('usage', `${file}: expected ${EXPECTED}`);
+  if (!Array.isArray(steps)) throw misused(`${file}: expected ${EXPECTED}`);
   return steps
     .map((step: unknown, index) => readStep(step, `${file}, step ${index + 1}`))
     .sort((first, other) => first.atMs - other.atMs);
@@ -52,18 +49,17 @@ function readStep(step: unknown, place: string): Step {
   const atMs = typeof at === 'string' ? parseDuration(at) : null;
   const [name = '', ...more] = Object.keys(operations);
   if (atMs === null || atMs < 0)
-    throw new Refused('usage', `${place}: at: expected a duration from the start, such as 90s or 10m`);
+    throw misused(`${place}: at: expected a duration from the start, such as 90s or 10m`);
   const operation = LAB_STEPS.get(name) ?? operationAt(name);
   if (operation === null || more.length > 0)
-    throw new Refused(
-      'usage',
+    throw misused(
       `${place}: expected at and one of ${[...LAB_STEPS.keys()].join(', ')}, or another operation such as window-reset`,
     );
   try {
     readMembers(operation.members, operations[name]);
     return { atMs, path: pathOf(operation), given: operations[name] };
   } catch (error) {
-    throw new Refused('usage', `${place}: ${reasonOf(error)}`);
+    throw misused(`${place}: ${reasonOf(error)}`);
   }
 }
 

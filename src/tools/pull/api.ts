@@ -23,7 +23,6 @@ const Types = Type.Array(Type.String());
 const Starts = Type.Record(Type.String(), TextOrNull);
 const Subscription = Type.Object({ id: Type.Integer(), content_types: Types, data_starts: Starts });
 export const Me = Type.Object({ subscriptions: Type.Array(Subscription) });
-export type Me = Static<typeof Me>;
 
 /** The members of GET /v1/health that say why it is degraded. */
 export const Health = Type.Object({

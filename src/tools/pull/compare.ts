@@ -100,11 +100,7 @@ async function listRows(copy: Copy, start: Start) {
     if (!isRead) notRead.add(stream);
     if (version < (rows.get(id)?.version ?? 0)) continue;
     const own = isAhead ? 'ahead' : 'due';
-    rows.set(id, {
-      version,
-      state: isRead ? own : 'not_read',
-      digest: digestOf(row),
-    });
+    rows.set(id, { version, state: isRead ? own : 'not_read', digest: digestOf(row) });
   }
   return { rows, streams: [...notRead].sort() };
 }

@@ -18,7 +18,7 @@ import {
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { counted, grouped } from '../../counted.ts';
-import { errorCode, failed, isErrorCode, Refused, reasonOf } from '../../refused.ts';
+import { errorCode, failed, isErrorCode, misused, Refused, reasonOf } from '../../refused.ts';
 import { openDatabase, writing } from '../../store/database.ts';
 import { isDamage, isForbidden } from '../../store/database-errors.ts';
 import { writeWhole } from '../../store/folder.ts';
@@ -98,7 +98,7 @@ const BATCH_ROWS = 1000;
 /** @param isRead opens it for reading only, maybe while a pull updates it; @throws what {@link refusedIn} explains */
 export function openSqliteCopy(path: string, isRead: boolean): Copy {
   if (!isRead && existsSync(placeOf(path)))
-    throw new Refused('usage', `${path} is a copy of lines. Name its format with --format, or another file.`);
+    throw misused(`${path} is a copy of lines. Name its format with --format, or another file.`);
   const db = isRead ? openDatabase(path, 'inspect') : openDatabase(path, 'write', SCHEMA);
   return {
     position() {
