@@ -27,7 +27,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, parse, resolve, sep } from 'node:path';
-import { isErrorCode } from '../refused.ts';
+import { isErrorCode, unlessCode } from '../refused.ts';
 import { isThere, openFile, syncFolder } from '../store/folder.ts';
 
 /** Wirewatch's own folders in it. `.taken` holds the file that is being processed. */
@@ -109,11 +109,8 @@ function openFolder(at: string, path: string): OpenFolder {
     return { at: HAS_OPEN_FILES ? join(OPEN_FILES, `${file}`) : at, path, file };
   } catch (error) {
     if (!isErrorCode(error, 'ENOTDIR', 'ELOOP')) throw error;
-    throw new ForeignFolder(
-      'ENOTDIR',
-      `${path} is not a folder: expected a real folder, not a link`,
-      moveAway(path),
-    );
+    const problem = `${path} is not a folder: expected a real folder, not a link`;
+    throw new ForeignFolder('ENOTDIR', problem, moveAway(path));
   }
 }
 
@@ -128,12 +125,8 @@ function requireOwn(path: string, { uid, mode }: Stats): void {
       moveAway(path),
     );
   const octal = (mode & 0o7777).toString(8).padStart(4, '0');
-  if ((mode & WRITABLE_BY_OTHERS) !== 0)
-    throw new ForeignFolder(
-      'EPERM',
-      `${path} has mode ${octal}: others ${danger}`,
-      `Run: chmod go-w ${path}`,
-    );
+  const problem = `${path} has mode ${octal}: others ${danger}`;
+  if ((mode & WRITABLE_BY_OTHERS) !== 0) throw new ForeignFolder('EPERM', problem, `Run: chmod go-w ${path}`);
 }
 
 function moveAway(path: string): string {
@@ -204,14 +197,9 @@ export function makeOwnFolder(root: string, path: string): void {
 export function checkWritable(root: string): void {
   const needed = constants.R_OK | constants.W_OK | constants.X_OK;
   inFolder(root, '', (path) => accessSync(path, needed));
-  for (const name of OWN_FOLDERS) {
-    try {
-      inFolder(root, name, (path) => accessSync(path, needed));
-    } catch (error) {
-      // A missing one is made when it is needed.
-      if (!isErrorCode(error, 'ENOENT')) throw error;
-    }
-  }
+  // A missing one is made when it is needed.
+  for (const name of OWN_FOLDERS)
+    unlessCode(undefined, () => inFolder(root, name, (path) => accessSync(path, needed)), 'ENOENT');
 }
 
 /** Whether it is a folder, link, pipe, socket or device. Some file systems do not tell. */
@@ -222,12 +210,11 @@ export function isOther(entry: Dirent): boolean {
 
 /** Empty if there is no such folder. */
 export function entriesIn(root: string, folder: string): Dirent[] {
-  try {
-    return inFolder(root, folder, (at) => readdirSync(at, { withFileTypes: true }));
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT')) return [];
-    throw error;
-  }
+  return unlessCode(
+    [],
+    () => inFolder(root, folder, (at) => readdirSync(at, { withFileTypes: true })),
+    'ENOENT',
+  );
 }
 
 /** As long as nothing is in the archive, the disk of the drop folder may not be mounted. */
@@ -236,12 +223,7 @@ export function hasArchive(root: string): boolean {
 }
 
 export function isThereIn(root: string, path: string): boolean {
-  try {
-    return inDrop(root, path, isThere);
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return false;
-    throw error;
-  }
+  return unlessCode(false, () => inDrop(root, path, isThere), 'ENOENT', 'ENOTDIR');
 }
 
 /** Neither name is durable before {@link syncIn} of its folder. */
@@ -251,11 +233,7 @@ export function renameIn(root: string, from: string, to: string): void {
 
 /** Unlike rmSync, it fails if a folder is in the file's place. */
 export function removeIn(root: string, path: string): void {
-  try {
-    inDrop(root, path, unlinkSync);
-  } catch (error) {
-    if (!isErrorCode(error, 'ENOENT')) throw error;
-  }
+  unlessCode(undefined, () => inDrop(root, path, unlinkSync), 'ENOENT');
 }
 
 export function syncIn(root: string, folder: string): void {

@@ -6,6 +6,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { grouped } from '../counted.ts';
+import { unlessError } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { formatMs, parseInstant } from '../time.ts';
 
@@ -107,13 +108,11 @@ export function describeFindings(findings: readonly ScrubFinding[]): string {
 
 /** @returns null if there is none, or the file cannot be read: the next scrub writes it again */
 export function readScrubRecord({ verified }: Pick<DataFolder, 'verified'>): ScrubRecord | null {
-  try {
+  return unlessError(null, () => {
     const { verified_at, ...record } = Value.Parse(Record, JSON.parse(readFileSync(verified, 'utf8')));
     const at = parseInstant(verified_at);
     return at === null ? null : { at, ...record };
-  } catch {
-    return null;
-  }
+  });
 }
 
 /** Who makes log or database anew removes it: the next scrub is due then. */
