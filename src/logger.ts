@@ -43,11 +43,11 @@ export async function openLog({ level, file }: LogOptions): Promise<Log> {
   const reopen = () => {};
   if (file === '' && process.stderr.isTTY) return { log: await terminalLogger(level), reopen };
   if (file === '') return { log: createLogger({ level }), reopen };
-  const { log, output } = writeLines(level, openedFile(file), (error) => {
+  const { log, output } = writeLines(level, openedFile(file), ({ message }) =>
     process.stderr.write(
-      `wirewatch: cannot write to the log file ${file}: ${error.message}. Wirewatch keeps trying.\n`,
-    );
-  });
+      `wirewatch: cannot write to the log file ${file}: ${message}. Wirewatch keeps trying.\n`,
+    ),
+  );
   return {
     log,
     reopen() {

@@ -281,10 +281,8 @@ export class DropFolder {
 /** With room for the prefixes and suffixes that we add. */
 export function shortName(name: string): string {
   if (Buffer.byteLength(name) <= NAME_BYTES_MAX) return name;
-  return Buffer.from(name)
-    .subarray(0, NAME_BYTES_MAX)
-    .toString('utf8')
-    .replace(/\ufffd+$/, '');
+  const beginning = Buffer.from(name).subarray(0, NAME_BYTES_MAX).toString('utf8');
+  return beginning.replace(/\ufffd+$/, '');
 }
 
 function compareWaiting(a: Waiting, b: Waiting): number {

@@ -41,6 +41,7 @@ const NEW_FILE = 'wx';
 const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
+const NAME_THE_TARGET = 'Set [ingest] drop to the folder that it leads to.';
 /** How the name of a draft of {@link writeIn} begins; the rest is random. */
 const DRAFT = 'draft-';
 
@@ -118,15 +119,11 @@ function openFolder(at: string, path: string): OpenFolder {
 function requireOwn(path: string, { uid, mode }: Stats): void {
   const user = process.geteuid?.() ?? uid;
   const danger = 'could direct what Wirewatch writes there to other files';
-  if (uid !== user)
-    throw new ForeignFolder(
-      'EPERM',
-      `${path} belongs to user id ${uid}, not to that of Wirewatch (${user}): its owner ${danger}`,
-      moveAway(path),
-    );
+  const foreign = `${path} belongs to user id ${uid}, not to that of Wirewatch (${user}): its owner ${danger}`;
+  if (uid !== user) throw new ForeignFolder('EPERM', foreign, moveAway(path));
   const octal = (mode & 0o7777).toString(8).padStart(4, '0');
-  const problem = `${path} has mode ${octal}: others ${danger}`;
-  if ((mode & WRITABLE_BY_OTHERS) !== 0) throw new ForeignFolder('EPERM', problem, `Run: chmod go-w ${path}`);
+  const open = `${path} has mode ${octal}: others ${danger}`;
+  if ((mode & WRITABLE_BY_OTHERS) !== 0) throw new ForeignFolder('EPERM', open, `Run: chmod go-w ${path}`);
 }
 
 function moveAway(path: string): string {
@@ -149,11 +146,7 @@ function realPath(path: string): string {
     const { mode } = lstatSync(real);
     const isOpenToOthers = (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
     if (!isTrusted(lstatSync(next)) || !isTrusted(lstatSync(real)) || isOpenToOthers)
-      throw new ForeignFolder(
-        'EPERM',
-        `${next} is a link that another user can replace`,
-        'Set [ingest] drop to the folder that it leads to.',
-      );
+      throw new ForeignFolder('EPERM', `${next} is a link that another user can replace`, NAME_THE_TARGET);
     const target = readlinkSync(next);
     rest.unshift(...target.split(sep).filter(Boolean));
     if (target.startsWith(sep)) real = parse(target).root;
@@ -210,11 +203,8 @@ export function isOther(entry: Dirent): boolean {
 
 /** Empty if there is no such folder. */
 export function entriesIn(root: string, folder: string): Dirent[] {
-  return unlessCode(
-    [],
-    () => inFolder(root, folder, (at) => readdirSync(at, { withFileTypes: true })),
-    'ENOENT',
-  );
+  const read = (at: string) => readdirSync(at, { withFileTypes: true });
+  return unlessCode([], () => inFolder(root, folder, read), 'ENOENT');
 }
 
 /** As long as nothing is in the archive, the disk of the drop folder may not be mounted. */

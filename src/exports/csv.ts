@@ -141,11 +141,8 @@ function parseProblem(error: unknown, lines: LineCounter, quote: string): RawEnt
   if (!(error instanceof CsvError)) throw error;
   const line = typeof error.lines === 'number' ? error.lines - lines.returns : 0;
   const reason = error.message.replace(/ at line \d+/, '').slice(0, 200);
-  return badFile(
-    line,
-    `CSV as in RFC 4180${quote === '"' ? '' : `, with the quote ${quote}`} (${reason})`,
-    null,
-  );
+  const quoted = quote === '"' ? '' : `, with the quote ${quote}`;
+  return badFile(line, `CSV as in RFC 4180${quoted} (${reason})`, null);
 }
 
 /** Finds the line on which a record begins: the parser gives its last line, and counts a carriage return as a line. */

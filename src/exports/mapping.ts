@@ -50,12 +50,7 @@ export class ColumnReader {
 
   constructor(mapping: Mapping) {
     this.#mapping = mapping;
-    this.#ours = new Map(
-      [...Map.groupBy(Object.entries(mapping.columns), ([, theirs]) => theirs)].map(([theirs, pairs]) => [
-        theirs,
-        pairs.map(([ours]) => ours),
-      ]),
-    );
+    this.#ours = Map.groupBy(Object.keys(mapping.columns), (ours) => this.nameOf(ours));
     this.#readTime = timeReader(mapping);
   }
 

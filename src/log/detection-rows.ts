@@ -105,15 +105,11 @@ export class DetectionRows {
    * @returns false if the detection exists: then nothing was changed
    */
   create(state: StoredState, version: number, position: number): boolean {
-    const head = this.#head(state.id);
+    const { id, first_detected_at, exported_at_given, url_withheld } = state;
+    const head = this.#head(id);
     const place = placeOf(head.ordinal, head.sequence + 1);
-    const { changes } = this.#sql.insertDetection.run(
-      state.id,
-      place,
-      state.first_detected_at,
-      state.exported_at_given,
-      state.url_withheld,
-    );
+    const { insertDetection } = this.#sql;
+    const { changes } = insertDetection.run(id, place, first_detected_at, exported_at_given, url_withheld);
     if (changes === 0) return false;
     this.#add(head, { place, state, version, position });
     return true;
@@ -133,16 +129,11 @@ export class DetectionRows {
 
   /** Adds a new version of an existing detection. */
   change(state: StoredState, version: number, position: number): void {
-    const head = this.#head(state.id);
+    const { id, first_detected_at, exported_at_given, url_withheld } = state;
+    const head = this.#head(id);
     const place = placeOf(head.ordinal, head.sequence + 1);
-    this.#sql.deleteRescored.run(state.id);
-    this.#sql.updateDetection.run(
-      place,
-      state.first_detected_at,
-      state.exported_at_given,
-      state.url_withheld,
-      state.id,
-    );
+    this.#sql.deleteRescored.run(id);
+    this.#sql.updateDetection.run(place, first_detected_at, exported_at_given, url_withheld, id);
     this.#add(head, { place, state, version, position });
   }
 

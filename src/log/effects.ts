@@ -56,9 +56,8 @@ function rowOf(row: string, columns: readonly string[]): string {
 /** The columns of a table in their order, and those of its primary key. */
 export function columnsOf(db: Database, table: string) {
   type Column = { readonly name: string; readonly pk: number };
-  const all = db
-    .prepare<[string], Column>('SELECT name, pk FROM pragma_table_info(?) ORDER BY cid')
-    .all(table);
+  const select = db.prepare<[string], Column>('SELECT name, pk FROM pragma_table_info(?) ORDER BY cid');
+  const all = select.all(table);
   return {
     columns: all.map(({ name }) => name),
     keys: all.flatMap(({ name, pk }) => (pk > 0 ? name : [])),

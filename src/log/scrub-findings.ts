@@ -101,9 +101,8 @@ export function findingsOf(
 
 /** In one line, for an alert. */
 export function describeFindings(findings: readonly ScrubFinding[]): string {
-  return findings
-    .map(({ kind, count, first }) => `${grouped(count)} x ${kind} (${first[0] ?? ''})`)
-    .join('; ');
+  const texts = findings.map(({ kind, count, first }) => `${grouped(count)} x ${kind} (${first[0] ?? ''})`);
+  return texts.join('; ');
 }
 
 /** @returns null if there is none, or the file cannot be read: the next scrub writes it again */
