@@ -5,6 +5,7 @@
 import { type StreamName, streamParts } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
 import { renderDetection, renderStreamRow } from '../detection/match.ts';
+import { getOrMake } from '../get-or-make.ts';
 import type { Database } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { requireChecksum, rowChecksum, type StoredText } from '../store/row-checksum.ts';
@@ -205,12 +206,7 @@ export class DetectionRows {
 
   #head(id: string): Head {
     const beginning = id.slice(0, id.indexOf('.', 2));
-    let head = this.#heads.get(beginning);
-    if (head === undefined) {
-      head = this.#readHead(streamOfId(id));
-      this.#heads.set(beginning, head);
-    }
-    return head;
+    return getOrMake(this.#heads, beginning, () => this.#readHead(streamOfId(id)));
   }
 
   #readHead(stream: StreamName): Head {

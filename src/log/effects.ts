@@ -10,6 +10,7 @@
  * Values are as in the table. The triggers are temporary, so they exist on one connection alone
  * (https://sqlite.org/lang_createtrigger.html): applying a log on another one notes nothing.
  */
+import { getOrMake } from '../get-or-make.ts';
 import { isObject } from '../is-object.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { LogDamage } from '../store/log-errors.ts';
@@ -78,15 +79,12 @@ export function effectApplier(db: Database, tables: readonly string[]) {
       throw new LogDamage(`a line changes the unknown table ${table}`);
     const names = Object.keys(row);
     const key = `${line.put === undefined ? 'delete' : 'put'} ${table} ${names.join()}`;
-    let statement = statements.get(key);
-    if (statement === undefined) {
+    const statement = getOrMake(statements, key, () => {
       const { columns, keys } = columnsOf(db, table);
       const unknown = names.find((name) => !columns.includes(name));
       if (unknown !== undefined) throw new LogDamage(`a line sets the unknown column ${table}.${unknown}`);
-      const sql = line.put === undefined ? deleteSql(table, names) : putSql(table, names, keys);
-      statement = db.prepare(sql);
-      statements.set(key, statement);
-    }
+      return db.prepare(line.put === undefined ? deleteSql(table, names) : putSql(table, names, keys));
+    });
     statement.run(row);
     return true;
   };

@@ -4,6 +4,7 @@ import { closeSync, existsSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import Driver from 'better-sqlite3';
+import { getOrMake } from '../get-or-make.ts';
 import { isErrorCode, misconfigured, Refused, unlessError } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
 import { appearAs, isThere, syncFile } from './folder.ts';
@@ -259,14 +260,7 @@ export function writing<Result>(db: Database, work: () => Result): Result {
 /** A statement that is prepared once for each connection: preparing takes longer than reading a few rows. */
 export function preparedOnce<Row = unknown>(sql: string): (db: Database) => Statement<Row> {
   const byDatabase = new WeakMap<Database, Statement<Row>>();
-  return (db) => {
-    let statement = byDatabase.get(db);
-    if (statement === undefined) {
-      statement = db.prepare<unknown[], Row>(sql);
-      byDatabase.set(db, statement);
-    }
-    return statement;
-  };
+  return (db) => getOrMake(byDatabase, db, () => db.prepare<unknown[], Row>(sql));
 }
 
 /** For `json_object`: members that are named like their columns. */
