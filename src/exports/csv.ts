@@ -35,8 +35,7 @@ export async function* csvEntries(
 ): AsyncGenerator<RawEntry[]> {
   const unreadable: RawEntry[] = [];
   const { delimiter = ',', quote = '"', encoding = 'utf-8', header: names = null } = mapping?.csv ?? {};
-  const { encoding: canonical } = new TextDecoder(encoding);
-  const isUtf8 = canonical === 'utf-8';
+  const isUtf8 = new TextDecoder(encoding).encoding === 'utf-8';
   const lines = wholeLines(isUtf8 ? chunks : decodedChunks(chunks, encoding), isUtf8 ? 'UTF-8' : encoding);
   const blocks = async function* () {
     for await (const some of lines) {

@@ -43,14 +43,11 @@ export const FINDING_KINDS = {
 
 export type FindingKindName = keyof typeof FINDING_KINDS;
 
-export function findingKinds(): FindingKindName[] {
-  return Object.keys(FINDING_KINDS).filter((name): name is FindingKindName =>
-    Object.hasOwn(FINDING_KINDS, name),
-  );
-}
+const isKind = (name: string): name is FindingKindName => Object.hasOwn(FINDING_KINDS, name);
+const KIND_NAMES = Object.keys(FINDING_KINDS).filter(isKind);
 
 const Finding = Type.Object({
-  kind: Type.Union(findingKinds().map((kind) => Type.Literal(kind))),
+  kind: Type.Union(KIND_NAMES.map((kind) => Type.Literal(kind))),
   count: Type.Number(),
   /** Details of the first ones. */
   first: Type.Array(Type.String()),

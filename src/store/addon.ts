@@ -161,18 +161,16 @@ function placeFile(file: string, bytes: Uint8Array, hash: string): void {
 
 /** Whether it is a file of this user with the right content. Never follows a link, never waits for a pipe. */
 function isGenuine(file: string, length: number, hash: string): boolean {
-  try {
+  // Missing, a link, or unreadable: writing it again shows which.
+  return unlessError(false, () => {
     const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
     // Windows has neither of the two flags.
     using opened = openFile(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0));
     const found = fstatSync(opened.fd);
     const uid = process.getuid?.();
     const isOwn = uid === undefined || (found.uid === uid && (found.mode & OTHERS_WRITE) === 0);
-    if (!isOwn || !found.isFile() || found.size !== length) return false;
-    return sha256(readFileSync(opened.fd)) === hash;
-  } catch {
-    return false; // Missing, a link, or unreadable: writing it again shows which.
-  }
+    return isOwn && found.isFile() && found.size === length && sha256(readFileSync(opened.fd)) === hash;
+  });
 }
 
 function load(file: string): object {

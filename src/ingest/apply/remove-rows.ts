@@ -92,10 +92,7 @@ export async function removeRows(
  * again. It does the same for what a restored log has of removed rows.
  * @returns `left_in_log`: why log or database may still have such rows, and the removals stay open; null if they have none
  */
-export async function serveRemovals(
-  ingest: Ingest,
-  tell: LongWork['tell'],
-): Promise<{ ok: true; left_in_log: string | null }> {
+export async function serveRemovals(ingest: Ingest, tell: LongWork['tell']) {
   const { access, writer, folder, log, setCondition, between } = ingest;
   const subscriptions = access.use(openRemovals);
   const hasRows = (ifDamaged: boolean) =>
@@ -113,7 +110,7 @@ export async function serveRemovals(
     });
   setCondition('removal incomplete', left_in_log);
   if (left_in_log === null && subscriptions.length > 0) access.use((db) => closeRemovals(db, subscriptions));
-  return { ok: true, left_in_log };
+  return { ok: true, left_in_log } as const;
 }
 
 /** Completes removals that nobody asks for; what an attempt has left is tried again in an hour. */
