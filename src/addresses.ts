@@ -65,18 +65,12 @@ export function addressNetwork(address: string): string {
   return `${[...before, ...zeros, ...after].slice(0, 4).join(':')}::/64`;
 }
 
-interface Network {
-  readonly address: string;
-  readonly prefix: number;
-  readonly family: 'ipv4' | 'ipv6';
-}
-
-function parseNetwork(text: string): Network | null {
+function parseNetwork(text: string) {
   const [address = '', length, ...more] = text.split('/');
   const version = address.includes('%') ? 0 : isIP(address);
   if (version === 0 || more.length > 0) return null;
   const bits = version === 4 ? 32 : 128;
   if (length !== undefined && !/^(0|[1-9]\d{0,2})$/.test(length)) return null;
   const prefix = length === undefined ? bits : Number(length);
-  return prefix > bits ? null : { address, prefix, family: version === 4 ? 'ipv4' : 'ipv6' };
+  return prefix > bits ? null : ({ address, prefix, family: version === 4 ? 'ipv4' : 'ipv6' } as const);
 }

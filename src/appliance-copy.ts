@@ -18,7 +18,7 @@ import type { Mark } from './log/format.ts';
 import { readScrubRecord } from './log/scrub-findings.ts';
 import type { Logger } from './logger.ts';
 import { paced } from './pace.ts';
-import { Refused, reasonOf } from './refused.ts';
+import { Refused, reasonOf, unlessError } from './refused.ts';
 import { isDiskFull } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import type { DataFolder } from './store/folder.ts';
@@ -207,12 +207,10 @@ export function createApplianceCopy(
   /** Null: not known. */
   function entriesBehind(): number | null {
     if (role === 'standby') return failure === null ? 0 : null;
-    try {
-      return contactMs === null ? null : (applied()?.entry ?? 0) - (copied?.entry ?? 0);
-    } catch {
-      // The database cannot be read now.
-      return null;
-    }
+    // The database may not be readable now.
+    return contactMs === null
+      ? null
+      : unlessError(null, () => (applied()?.entry ?? 0) - (copied?.entry ?? 0));
   }
 
   return {

@@ -102,9 +102,9 @@ export function startApplianceIngest(
   const ingest = startIngest(settings, events, copy.decide, passing, ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);
-  const begun = Promise.race([ingest.ready, recovering.promise]).then(() => {
-    void reportEnd(ingest, conditions, log);
-  });
+  const begun = Promise.race([ingest.ready, recovering.promise]).then(
+    () => void reportEnd(ingest, conditions, log),
+  );
   void ingest.ended.then(() => {
     reading = null;
   });
@@ -194,11 +194,10 @@ function clearIngestConditions(conditions: Conditions): void {
 async function reportEnd(ingest: IngestClient, conditions: Conditions, log: Logger): Promise<void> {
   const fault = await ingest.ended;
   clearIngestConditions(conditions);
-  if (fault !== null) {
-    conditions.set('ingest stopped', fault.message);
-    log.error(
-      { err: fault },
-      'ingest stopped because of an error; clients can still read. Fix the cause and restart',
-    );
-  }
+  if (fault === null) return;
+  conditions.set('ingest stopped', fault.message);
+  log.error(
+    { err: fault },
+    'ingest stopped because of an error; clients can still read. Fix the cause and restart',
+  );
 }

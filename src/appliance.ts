@@ -167,7 +167,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     async stop(): Promise<void> {
       removeAtStop(folder.address);
       // These take time, so they end together; each may be closed again by the stack.
-      const ends = [
+      await Promise.all([
         server.close(options.graceMs ?? 10 * SECOND_MS),
         ingest.stop(),
         admin?.close(),
@@ -175,8 +175,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
         operations.close(),
         copy.close(),
         scrubs.close(),
-      ];
-      await Promise.all(ends);
+      ]);
       await undo.disposeAsync();
       await nextTurn();
     },

@@ -51,7 +51,7 @@ export class LogOutput {
   #isFailing = false;
   #lost = 0;
   #timer: NodeJS.Timeout | null = null;
-  #flushed: (() => void)[] = [];
+  readonly #flushed: (() => void)[] = [];
 
   constructor(fd: number, listener: LogOutputListener) {
     this.#fd = fd;
@@ -144,9 +144,7 @@ export class LogOutput {
   }
 
   #callFlushed(): void {
-    const flushed = this.#flushed;
-    this.#flushed = [];
-    for (const done of flushed) done();
+    for (const done of this.#flushed.splice(0)) done();
   }
 
   #writeLast(): void {

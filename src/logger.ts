@@ -43,11 +43,11 @@ export async function openLog({ level, file }: LogOptions): Promise<Log> {
   const reopen = () => {};
   if (file === '' && process.stderr.isTTY) return { log: await terminalLogger(level), reopen };
   if (file === '') return { log: createLogger({ level }), reopen };
-  const { log, output } = writeLines(level, openedFile(file), (error) => {
+  const { log, output } = writeLines(level, openedFile(file), ({ message }) =>
     process.stderr.write(
-      `wirewatch: cannot write to the log file ${file}: ${error.message}. Wirewatch keeps trying.\n`,
-    );
-  });
+      `wirewatch: cannot write to the log file ${file}: ${message}. Wirewatch keeps trying.\n`,
+    ),
+  );
   return {
     log,
     reopen() {
@@ -136,11 +136,10 @@ export function logInfo(
 
 /** The fields of a line without secrets; errors as plain objects. @param depth of the fields in the line */
 export function withoutSecrets(fields: object, depth = 0): Record<string, unknown> {
-  const clean: [string, unknown][] = [];
-  for (const [name, value] of Object.entries(fields)) {
-    const bare = value === null || value === undefined || typeof value === 'boolean';
-    clean.push([name, !bare && isSecretName(name) ? REDACTED : cleanValue(value, depth)]);
-  }
+  const clean = Object.entries(fields).map(([name, value]) => {
+    const isBare = value === null || value === undefined || typeof value === 'boolean';
+    return [name, !isBare && isSecretName(name) ? REDACTED : cleanValue(value, depth)];
+  });
   return Object.fromEntries(clean);
 }
 

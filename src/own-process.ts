@@ -59,8 +59,6 @@ export function runCommand(
 }
 
 function withoutSettings(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const entries = Object.entries(environment);
-  return Object.fromEntries(
-    entries.filter(([name]) => !name.startsWith('WIREWATCH_') || NO_SETTINGS.includes(name)),
-  );
+  const isKept = (name: string) => !name.startsWith('WIREWATCH_') || NO_SETTINGS.includes(name);
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => isKept(name)));
 }

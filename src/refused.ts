@@ -87,6 +87,29 @@ export function isErrorCode(error: unknown, ...codes: string[]): boolean {
   return codes.includes(errorCode(error));
 }
 
+/** What the work returns; `otherwise` after an error with one of these codes. @throws any other */
+export function unlessCode<Result, Otherwise>(
+  otherwise: Otherwise,
+  work: () => Result,
+  ...codes: string[]
+): Result | Otherwise {
+  try {
+    return work();
+  } catch (error) {
+    if (isErrorCode(error, ...codes)) return otherwise;
+    throw error;
+  }
+}
+
+/** What the work returns; `otherwise` after any error. */
+export function unlessError<Result, Otherwise>(otherwise: Otherwise, work: () => Result): Result | Otherwise {
+  try {
+    return work();
+  } catch {
+    return otherwise;
+  }
+}
+
 const PROBLEMS_SHOWN_MAX = 100;
 
 /** Several problems as one detail. @param heading follows their number, such as `settings are invalid` */

@@ -23,10 +23,8 @@ export function documentTable<Document extends object>(
   const columns = shown.map((name) => {
     const values = documents.map((document): unknown => Reflect.get(document, name));
     const isRight = values.some((value) => typeof value === 'number');
-    const texts = [
-      titleOf(name).toUpperCase(),
-      ...values.map((value) => printableLine(worded(name, value) ?? '-')),
-    ];
+    const cells = values.map((value) => printableLine(worded(name, value) ?? '-'));
+    const texts = [titleOf(name).toUpperCase(), ...cells];
     const width = texts.reduce((widest, text) => Math.max(widest, length(text)), 0);
     return texts.map((text) => {
       const space = ' '.repeat(width - length(text));
@@ -65,13 +63,10 @@ function worded(name: string, value: unknown): string | null {
   if (typeof value === 'boolean') return value ? 'on' : 'off';
   if (typeof value === 'number') return NUMBERED.includes(name) ? `${value}` : grouped(value);
   if (Array.isArray(value)) return value.map((item) => worded(name, item)).join(',');
+  if (typeof value !== 'object') return `${value}`;
   // A subscription of a key, as its option is written.
-  if (typeof value === 'object')
-    return joined(
-      ':',
-      Object.entries(value).map(([own, part]) => worded(own, part)),
-    );
-  return `${value}`;
+  const parts = Object.entries(value).map(([own, part]) => worded(own, part));
+  return joined(':', parts);
 }
 
 /** Characters, not UTF-16 units: close enough to columns for names. */

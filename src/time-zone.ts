@@ -1,5 +1,6 @@
 /** The names of time zones (GET /v1/detections, `time_zone`). */
 import { BoundedMap } from './bounded-map.ts';
+import { getOrMake } from './get-or-make.ts';
 
 /** The short names of the tz database; the other ones that the runtime knows are ambiguous abbreviations. */
 const SHORT_NAMES = new Set('CET EET EST GMT HST MET MST PRC ROC ROK UCT UTC WET'.split(' '));
@@ -34,11 +35,7 @@ const ZONES_KEPT_MAX = 1000;
 const runtimeZones = new BoundedMap<string, string | null>(ZONES_KEPT_MAX);
 
 function runtimeZone(name: string): string | null {
-  const kept = runtimeZones.get(name);
-  if (kept !== undefined) return kept;
-  const zone = askRuntime(name);
-  runtimeZones.set(name, zone);
-  return zone;
+  return getOrMake(runtimeZones, name, () => askRuntime(name));
 }
 
 function askRuntime(name: string): string | null {

@@ -7,6 +7,7 @@
  */
 import { Temporal } from 'temporal-polyfill';
 import { BoundedMap } from './bounded-map.ts';
+import { getOrMake } from './get-or-make.ts';
 import { DAY_MS, parseInstant } from './time.ts';
 
 /** Whether a text is a day of the calendar, `YYYY-MM-DD`, from year 1 on. */
@@ -50,14 +51,11 @@ export function localClock(zone: string): (localMs: number) => LocalInstant {
   const offsets = new BoundedMap<number, number | null>(DAYS_KEPT_MAX);
   return (localMs) => {
     const day = Math.floor(localMs / DAY_MS);
-    let offsetMs = offsets.get(day);
-    if (offsetMs === undefined) {
+    const offsetMs = getOrMake(offsets, day, () => {
       const from = instantOf(day * DAY_MS, zone);
       const to = instantOf((day + 1) * DAY_MS, zone);
-      const isWhole = typeof from === 'number' && to === from + DAY_MS;
-      offsetMs = isWhole ? day * DAY_MS - from : null;
-      offsets.set(day, offsetMs);
-    }
+      return typeof from === 'number' && to === from + DAY_MS ? day * DAY_MS - from : null;
+    });
     return offsetMs === null ? instantOf(localMs, zone) : localMs - offsetMs;
   };
 }

@@ -1,9 +1,8 @@
 /** Detection ids. */
 import { CONTENT_TYPES, type ContentType, type StreamName, streamName, TYPE_RULES } from './content-type.ts';
 
-export const DETECTION_ID_PATTERN = detectionIdPattern(
-  `[${CONTENT_TYPES.map((type) => TYPE_RULES[type].id_letter).join('')}]`,
-);
+const LETTERS = CONTENT_TYPES.map((type) => TYPE_RULES[type].id_letter).join('');
+export const DETECTION_ID_PATTERN = detectionIdPattern(`[${LETTERS}]`);
 
 const DETECTION_ID = new RegExp(DETECTION_ID_PATTERN);
 

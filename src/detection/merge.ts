@@ -67,21 +67,18 @@ function earlierFirst(a: Match, b: Match): Match {
   return a.first_detected_estimated ? b : a;
 }
 
+/** What changes without a new version. */
+const REPLACED_IN_PLACE = { last_scored_at: null, exported_at: null };
+
 /** The fields that are taken from the newest scoring, without the times that precede them in their order. */
 function ofNewest(match: Match): object {
-  return {
-    ...match,
-    first_detected_at: null,
-    first_detected_estimated: null,
-    last_scored_at: null,
-    exported_at: null,
-  };
+  return { ...match, ...REPLACED_IN_PLACE, first_detected_at: null, first_detected_estimated: null };
 }
 
 /** All that a customer sees and that raises `version`. */
 function visible({ match, url_shown }: Known): object {
   const article = { ...match.article, url: url_shown };
-  return { ...match, article, last_scored_at: null, exported_at: null };
+  return { ...match, article, ...REPLACED_IN_PLACE };
 }
 
 /** An order among scorings of the same instant: that of their canonical forms. Most are alike, and need none. */

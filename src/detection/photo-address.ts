@@ -1,5 +1,6 @@
 /** The appliance's own address of a photo: signed, so that nobody can make one for another photo. */
 import { BoundedMap } from '../bounded-map.ts';
+import { getOrMake } from '../get-or-make.ts';
 import { createSeal, decodeBase64url, type Seal } from '../seal.ts';
 
 const SIGNATURE_BYTES = 16;
@@ -12,11 +13,8 @@ const signatures = new BoundedMap<number, string>(SIGNATURES_CACHED_MAX);
 
 /** @returns the path with its signature, from `/` on; the base address is put before it when it is read */
 export function photoPath(key: Uint8Array, sourceInternalId: number): string {
-  let signature = signatures.get(sourceInternalId);
-  if (signature === undefined) {
-    signature = sealOf(key).sign(contentOf(sourceInternalId)).toString('base64url');
-    signatures.set(sourceInternalId, signature);
-  }
+  const sign = () => sealOf(key).sign(contentOf(sourceInternalId)).toString('base64url');
+  const signature = getOrMake(signatures, sourceInternalId, sign);
   return `/photos/${sourceInternalId}?signature=${signature}`;
 }
 

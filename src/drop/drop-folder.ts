@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FSWatcher } from 'chokidar';
 import { compareFiles, type NameParser, nameParser, parseFileName } from '../exports/file-name.ts';
 import { type ExportSource, type FileSnapshot, isSameSnapshot } from '../exports/unpacking.ts';
-import { isErrorCode, misconfigured, reasonOf } from '../refused.ts';
+import { isErrorCode, misconfigured, reasonOf, unlessCode } from '../refused.ts';
 import { type DataFolder, isThere, syncFolder, syncName } from '../store/folder.ts';
 import { SECOND_MS } from '../time.ts';
 import { unlessFileError } from './file-errors.ts';
@@ -148,11 +148,8 @@ export class DropFolder {
           ignored.push(name);
           continue;
         }
-        const memory = this.#memoryOf(path, snapshot) ?? {
-          snapshot,
-          sinceMs: nowMonotonicMs,
-          isTruncated: false,
-        };
+        const fresh = { snapshot, sinceMs: nowMonotonicMs, isTruncated: false };
+        const memory = this.#memoryOf(path, snapshot) ?? fresh;
         remembered.set(path, memory);
         const { sinceMs, isTruncated } = memory;
         const seen = { size: snapshot.size, unchangedMs: nowMonotonicMs - sinceMs, isTruncated };
@@ -276,22 +273,16 @@ export class DropFolder {
 
   /** `ignored`: not a file that is read. */
   snapshot(path: string): FileSnapshot | 'gone' | 'ignored' {
-    try {
-      return inDrop(this.root, path, (real) => snapshotOf(real, path.includes('/')));
-    } catch (error) {
-      if (isErrorCode(error, 'ENOENT')) return 'gone';
-      throw error;
-    }
+    const look = (real: string) => snapshotOf(real, path.includes('/'));
+    return unlessCode('gone', () => inDrop(this.root, path, look), 'ENOENT');
   }
 }
 
 /** With room for the prefixes and suffixes that we add. */
 export function shortName(name: string): string {
   if (Buffer.byteLength(name) <= NAME_BYTES_MAX) return name;
-  return Buffer.from(name)
-    .subarray(0, NAME_BYTES_MAX)
-    .toString('utf8')
-    .replace(/\ufffd+$/, '');
+  const beginning = Buffer.from(name).subarray(0, NAME_BYTES_MAX).toString('utf8');
+  return beginning.replace(/\ufffd+$/, '');
 }
 
 function compareWaiting(a: Waiting, b: Waiting): number {

@@ -15,14 +15,8 @@ export function isFileError(error: unknown): boolean {
   return isSystemError && !isDiskFull(error) && !isLogError(error) && !isFailedSync;
 }
 
-export interface PlainError {
-  readonly message: string;
-  readonly code?: string;
-  readonly stack?: string;
-}
-
 /** For the log: without a stack if it is no fault of the program. */
-export function plainError(error: unknown): PlainError {
+export function plainError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) };
   const isExpected = isFileError(error) || isDiskFull(error);
   return {

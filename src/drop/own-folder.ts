@@ -27,7 +27,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, parse, resolve, sep } from 'node:path';
-import { isErrorCode } from '../refused.ts';
+import { isErrorCode, unlessCode } from '../refused.ts';
 import { isThere, openFile, syncFolder } from '../store/folder.ts';
 
 /** Wirewatch's own folders in it. `.taken` holds the file that is being processed. */
@@ -41,6 +41,7 @@ const NEW_FILE = 'wx';
 const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
+const NAME_THE_TARGET = 'Set [ingest] drop to the folder that it leads to.';
 /** How the name of a draft of {@link writeIn} begins; the rest is random. */
 const DRAFT = 'draft-';
 
@@ -109,11 +110,8 @@ function openFolder(at: string, path: string): OpenFolder {
     return { at: HAS_OPEN_FILES ? join(OPEN_FILES, `${file}`) : at, path, file };
   } catch (error) {
     if (!isErrorCode(error, 'ENOTDIR', 'ELOOP')) throw error;
-    throw new ForeignFolder(
-      'ENOTDIR',
-      `${path} is not a folder: expected a real folder, not a link`,
-      moveAway(path),
-    );
+    const problem = `${path} is not a folder: expected a real folder, not a link`;
+    throw new ForeignFolder('ENOTDIR', problem, moveAway(path));
   }
 }
 
@@ -121,19 +119,11 @@ function openFolder(at: string, path: string): OpenFolder {
 function requireOwn(path: string, { uid, mode }: Stats): void {
   const user = process.geteuid?.() ?? uid;
   const danger = 'could direct what Wirewatch writes there to other files';
-  if (uid !== user)
-    throw new ForeignFolder(
-      'EPERM',
-      `${path} belongs to user id ${uid}, not to that of Wirewatch (${user}): its owner ${danger}`,
-      moveAway(path),
-    );
+  const foreign = `${path} belongs to user id ${uid}, not to that of Wirewatch (${user}): its owner ${danger}`;
+  if (uid !== user) throw new ForeignFolder('EPERM', foreign, moveAway(path));
   const octal = (mode & 0o7777).toString(8).padStart(4, '0');
-  if ((mode & WRITABLE_BY_OTHERS) !== 0)
-    throw new ForeignFolder(
-      'EPERM',
-      `${path} has mode ${octal}: others ${danger}`,
-      `Run: chmod go-w ${path}`,
-    );
+  const open = `${path} has mode ${octal}: others ${danger}`;
+  if ((mode & WRITABLE_BY_OTHERS) !== 0) throw new ForeignFolder('EPERM', open, `Run: chmod go-w ${path}`);
 }
 
 function moveAway(path: string): string {
@@ -156,11 +146,7 @@ function realPath(path: string): string {
     const { mode } = lstatSync(real);
     const isOpenToOthers = (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
     if (!isTrusted(lstatSync(next)) || !isTrusted(lstatSync(real)) || isOpenToOthers)
-      throw new ForeignFolder(
-        'EPERM',
-        `${next} is a link that another user can replace`,
-        'Set [ingest] drop to the folder that it leads to.',
-      );
+      throw new ForeignFolder('EPERM', `${next} is a link that another user can replace`, NAME_THE_TARGET);
     const target = readlinkSync(next);
     rest.unshift(...target.split(sep).filter(Boolean));
     if (target.startsWith(sep)) real = parse(target).root;
@@ -204,14 +190,9 @@ export function makeOwnFolder(root: string, path: string): void {
 export function checkWritable(root: string): void {
   const needed = constants.R_OK | constants.W_OK | constants.X_OK;
   inFolder(root, '', (path) => accessSync(path, needed));
-  for (const name of OWN_FOLDERS) {
-    try {
-      inFolder(root, name, (path) => accessSync(path, needed));
-    } catch (error) {
-      // A missing one is made when it is needed.
-      if (!isErrorCode(error, 'ENOENT')) throw error;
-    }
-  }
+  // A missing one is made when it is needed.
+  for (const name of OWN_FOLDERS)
+    unlessCode(undefined, () => inFolder(root, name, (path) => accessSync(path, needed)), 'ENOENT');
 }
 
 /** Whether it is a folder, link, pipe, socket or device. Some file systems do not tell. */
@@ -222,12 +203,8 @@ export function isOther(entry: Dirent): boolean {
 
 /** Empty if there is no such folder. */
 export function entriesIn(root: string, folder: string): Dirent[] {
-  try {
-    return inFolder(root, folder, (at) => readdirSync(at, { withFileTypes: true }));
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT')) return [];
-    throw error;
-  }
+  const read = (at: string) => readdirSync(at, { withFileTypes: true });
+  return unlessCode([], () => inFolder(root, folder, read), 'ENOENT');
 }
 
 /** As long as nothing is in the archive, the disk of the drop folder may not be mounted. */
@@ -236,12 +213,7 @@ export function hasArchive(root: string): boolean {
 }
 
 export function isThereIn(root: string, path: string): boolean {
-  try {
-    return inDrop(root, path, isThere);
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return false;
-    throw error;
-  }
+  return unlessCode(false, () => inDrop(root, path, isThere), 'ENOENT', 'ENOTDIR');
 }
 
 /** Neither name is durable before {@link syncIn} of its folder. */
@@ -251,11 +223,7 @@ export function renameIn(root: string, from: string, to: string): void {
 
 /** Unlike rmSync, it fails if a folder is in the file's place. */
 export function removeIn(root: string, path: string): void {
-  try {
-    inDrop(root, path, unlinkSync);
-  } catch (error) {
-    if (!isErrorCode(error, 'ENOENT')) throw error;
-  }
+  unlessCode(undefined, () => inDrop(root, path, unlinkSync), 'ENOENT');
 }
 
 export function syncIn(root: string, folder: string): void {

@@ -33,9 +33,8 @@ export class Bad {
 }
 
 export function readAddress(given: string): string | Bad {
-  if (given.length * 3 > ADDRESS_BYTES_MAX && Buffer.byteLength(given) > ADDRESS_BYTES_MAX) {
+  if (given.length * 3 > ADDRESS_BYTES_MAX && Buffer.byteLength(given) > ADDRESS_BYTES_MAX)
     return new Bad('a URL of at most 8 KiB');
-  }
   if (BLANK_OR_CONTROL.test(given)) return new Bad('a URL without white space or control characters');
   const match = ADDRESS.exec(given);
   if (!match) return new Bad('an absolute URL that begins with http:// or https://');

@@ -130,9 +130,8 @@ export function readValue(value: unknown, kind: ColumnKind, limits: Omit<RowLimi
 
 function readTimestamp(value: unknown, bound: 'none' | 'latest' | 'both', limits: TimeBounds): string | Bad {
   const seconds = typeof value === 'string' ? parseSeconds(value) : null;
-  if (seconds === null || typeof value !== 'string') {
+  if (seconds === null || typeof value !== 'string')
     return new Bad('an ISO 8601 time with Z or an offset, such as 2026-11-21T10:10:00Z');
-  }
   // Stored times are compared as text, so each has only one spelling. Most rows have it already.
   const text = value.length === 20 && value[10] === 'T' && value[19] === 'Z' ? value : formatSeconds(seconds);
   if (bound === 'both' && text < limits.earliest)
@@ -143,12 +142,10 @@ function readTimestamp(value: unknown, bound: 'none' | 'latest' | 'both', limits
 
 function readString(value: unknown, charactersMax = Number.POSITIVE_INFINITY, trimmed = false) {
   if (typeof value !== 'string' || !value.isWellFormed()) return new Bad('a string of valid Unicode');
-  if (value.length * 3 > STRING_BYTES_MAX && Buffer.byteLength(value) > STRING_BYTES_MAX) {
+  if (value.length * 3 > STRING_BYTES_MAX && Buffer.byteLength(value) > STRING_BYTES_MAX)
     return new Bad('a string of at most 4 KiB');
-  }
-  if (value.length > charactersMax && [...value].length > charactersMax) {
+  if (value.length > charactersMax && [...value].length > charactersMax)
     return new Bad(`a string of at most ${charactersMax} characters`);
-  }
   return trimmed ? value.trim() || null : value;
 }
 

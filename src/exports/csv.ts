@@ -35,8 +35,7 @@ export async function* csvEntries(
 ): AsyncGenerator<RawEntry[]> {
   const unreadable: RawEntry[] = [];
   const { delimiter = ',', quote = '"', encoding = 'utf-8', header: names = null } = mapping?.csv ?? {};
-  const { encoding: canonical } = new TextDecoder(encoding);
-  const isUtf8 = canonical === 'utf-8';
+  const isUtf8 = new TextDecoder(encoding).encoding === 'utf-8';
   const lines = wholeLines(isUtf8 ? chunks : decodedChunks(chunks, encoding), isUtf8 ? 'UTF-8' : encoding);
   const blocks = async function* () {
     for await (const some of lines) {
@@ -141,11 +140,8 @@ function parseProblem(error: unknown, lines: LineCounter, quote: string): RawEnt
   if (!(error instanceof CsvError)) throw error;
   const line = typeof error.lines === 'number' ? error.lines - lines.returns : 0;
   const reason = error.message.replace(/ at line \d+/, '').slice(0, 200);
-  return badFile(
-    line,
-    `CSV as in RFC 4180${quote === '"' ? '' : `, with the quote ${quote}`} (${reason})`,
-    null,
-  );
+  const quoted = quote === '"' ? '' : `, with the quote ${quote}`;
+  return badFile(line, `CSV as in RFC 4180${quoted} (${reason})`, null);
 }
 
 /** Finds the line on which a record begins: the parser gives its last line, and counts a carriage return as a line. */

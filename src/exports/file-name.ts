@@ -48,11 +48,10 @@ export function parseFileName(name: string): ParsedName {
   if (UNFINISHED.test(name)) return { kind: 'unfinished' };
   const dot = name.indexOf('.');
   const exportName = name.slice(0, dot);
-  if (dot < 0 || !isExportName(exportName)) {
+  if (dot < 0 || !isExportName(exportName))
     return refused(
       `the name must begin with ${EXPORT_NAMES.map((name) => `"${name}."`).join(' or ')}; ${EXPECTED}`,
     );
-  }
   const form = FORMS.filter((candidate) => name.endsWith(`.${candidate}`)).at(-1);
   if (!form) return refused(`the name must end in one of ${FORMS.join(', ')}; ${EXPECTED}`);
   const middle = name.slice(dot + 1, -form.length - 1);

@@ -50,12 +50,7 @@ export class ColumnReader {
 
   constructor(mapping: Mapping) {
     this.#mapping = mapping;
-    this.#ours = new Map(
-      [...Map.groupBy(Object.entries(mapping.columns), ([, theirs]) => theirs)].map(([theirs, pairs]) => [
-        theirs,
-        pairs.map(([ours]) => ours),
-      ]),
-    );
+    this.#ours = Map.groupBy(Object.keys(mapping.columns), (ours) => this.nameOf(ours));
     this.#readTime = timeReader(mapping);
   }
 
@@ -95,7 +90,7 @@ export class ColumnReader {
   }
 
   /** @param plain reads a value for which there is no rule */
-  reader(name: string, plain: Reader = same): Reader {
+  reader(name: string, plain: Reader = (given) => given): Reader {
     // Each row of an NDJSON file may have others.
     if (exportColumn(name) === undefined) return plain;
     const known = this.#readers.get(name);
@@ -189,10 +184,6 @@ export class Origin {
 /** A text, number or boolean as text, empty without a value; null for an object, of which String may throw. */
 function textOf(value: unknown): string | null {
   return typeof value === 'object' && value !== null ? null : String(value ?? '');
-}
-
-function same(given: unknown): unknown {
-  return given;
 }
 
 function decimal(text: string): number | Bad {

@@ -45,12 +45,9 @@ function entryOf(content: string, line: number, reader: ColumnReader | null): Ra
     return { kind: 'row', line, raw: reader.row(value), origin };
   }
   const { end_of_export: end, rows } = value;
+  const expected = '{"end_of_export":true,"rows":N}, or a row without the member end_of_export';
   if (end !== true || typeof rows !== 'number' || !Number.isInteger(rows) || rows < 0)
-    return badFile(
-      line,
-      '{"end_of_export":true,"rows":N}, or a row without the member end_of_export',
-      content,
-    );
+    return badFile(line, expected, content);
   return { kind: 'trailer', line, rows };
 }
 

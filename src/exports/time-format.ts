@@ -44,10 +44,9 @@ export function timeFormat(letters: string): TimeFormat | null {
 
 /** The format of a file name, with its letters in braces. */
 export function nameFormat(name: string): TimeFormat | null {
-  const parts = name.split(/\{([^{}]*)\}/);
-  return compiled(
-    parts.flatMap((part, at) => (at % 2 === 0 ? [{ letters: null, text: part }] : splitLetters(part))),
-  );
+  const texts = name.split(/\{([^{}]*)\}/);
+  const parts = texts.flatMap((text, at) => (at % 2 === 0 ? [{ letters: null, text }] : splitLetters(text)));
+  return compiled(parts);
 }
 
 const SAMPLES: Partial<Record<string, string>> = { YYYY: '2010', A: 'AM', Z: 'Z' };

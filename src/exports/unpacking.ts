@@ -137,7 +137,6 @@ function unreadable(error: unknown, packing: string): unknown {
   if (code === 'Z_BUF_ERROR')
     return new UnreadableContent('truncated', `the ${packing} data is truncated`, { cause: error });
   if (!code.startsWith('Z_') && !code.startsWith('ZSTD_')) return error;
-  return new UnreadableContent('damaged', `the ${packing} data is damaged: ${reasonOf(error)}`, {
-    cause: error,
-  });
+  const detail = `the ${packing} data is damaged: ${reasonOf(error)}`;
+  return new UnreadableContent('damaged', detail, { cause: error });
 }

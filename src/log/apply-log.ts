@@ -93,10 +93,9 @@ export class LogApplier {
       } else if (!this.#rows.rescore(state, version))
         throw new LogDamage(`the log rescores the unknown detection ${state.id}`);
     } else if (line.created !== undefined) {
-      for (const [index, created] of this.#taken(Number(line.created)).entries()) {
+      for (const [index, created] of this.#taken(Number(line.created)).entries())
         if (!this.#rows.create(created, version, position + index))
           throw new LogDamage(`the log creates detection ${created.id} twice`);
-      }
     } else if (line.passed !== undefined) this.#taken(Number(line.passed));
     else if (line.removed !== undefined) {
       const subscription = Number(line.removed);

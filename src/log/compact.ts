@@ -131,12 +131,9 @@ const UNDECIDED: Decisions = {
 export async function compactStopped(options: CompactOptions): Promise<Compacted> {
   const { folder, between, onProgress } = options;
   try {
-    const { db, log } = await recoverDetections({
-      folder,
-      onProgress: (done, total) => onProgress('the log', done, total),
-      between,
-      decisions: UNDECIDED,
-    });
+    const onApplied = (done: number, total: number) => onProgress('the log', done, total);
+    const work = { between, onProgress: onApplied, decisions: UNDECIDED };
+    const { db, log } = await recoverDetections({ folder, ...work });
     log.close();
     closeDetections(db);
   } catch (error) {

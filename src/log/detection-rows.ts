@@ -5,6 +5,7 @@
 import { type StreamName, streamParts } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
 import { renderDetection, renderStreamRow } from '../detection/match.ts';
+import { getOrMake } from '../get-or-make.ts';
 import type { Database } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { requireChecksum, rowChecksum, type StoredText } from '../store/row-checksum.ts';
@@ -105,15 +106,11 @@ export class DetectionRows {
    * @returns false if the detection exists: then nothing was changed
    */
   create(state: StoredState, version: number, position: number): boolean {
-    const head = this.#head(state.id);
+    const { id, first_detected_at, exported_at_given, url_withheld } = state;
+    const head = this.#head(id);
     const place = placeOf(head.ordinal, head.sequence + 1);
-    const { changes } = this.#sql.insertDetection.run(
-      state.id,
-      place,
-      state.first_detected_at,
-      state.exported_at_given,
-      state.url_withheld,
-    );
+    const { insertDetection } = this.#sql;
+    const { changes } = insertDetection.run(id, place, first_detected_at, exported_at_given, url_withheld);
     if (changes === 0) return false;
     this.#add(head, { place, state, version, position });
     return true;
@@ -133,16 +130,11 @@ export class DetectionRows {
 
   /** Adds a new version of an existing detection. */
   change(state: StoredState, version: number, position: number): void {
-    const head = this.#head(state.id);
+    const { id, first_detected_at, exported_at_given, url_withheld } = state;
+    const head = this.#head(id);
     const place = placeOf(head.ordinal, head.sequence + 1);
-    this.#sql.deleteRescored.run(state.id);
-    this.#sql.updateDetection.run(
-      place,
-      state.first_detected_at,
-      state.exported_at_given,
-      state.url_withheld,
-      state.id,
-    );
+    this.#sql.deleteRescored.run(id);
+    this.#sql.updateDetection.run(place, first_detected_at, exported_at_given, url_withheld, id);
     this.#add(head, { place, state, version, position });
   }
 
@@ -214,12 +206,7 @@ export class DetectionRows {
 
   #head(id: string): Head {
     const beginning = id.slice(0, id.indexOf('.', 2));
-    let head = this.#heads.get(beginning);
-    if (head === undefined) {
-      head = this.#readHead(streamOfId(id));
-      this.#heads.set(beginning, head);
-    }
-    return head;
+    return getOrMake(this.#heads, beginning, () => this.#readHead(streamOfId(id)));
   }
 
   #readHead(stream: StreamName): Head {

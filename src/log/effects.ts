@@ -10,6 +10,7 @@
  * Values are as in the table. The triggers are temporary, so they exist on one connection alone
  * (https://sqlite.org/lang_createtrigger.html): applying a log on another one notes nothing.
  */
+import { getOrMake } from '../get-or-make.ts';
 import { isObject } from '../is-object.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { LogDamage } from '../store/log-errors.ts';
@@ -56,9 +57,8 @@ function rowOf(row: string, columns: readonly string[]): string {
 /** The columns of a table in their order, and those of its primary key. */
 export function columnsOf(db: Database, table: string) {
   type Column = { readonly name: string; readonly pk: number };
-  const all = db
-    .prepare<[string], Column>('SELECT name, pk FROM pragma_table_info(?) ORDER BY cid')
-    .all(table);
+  const select = db.prepare<[string], Column>('SELECT name, pk FROM pragma_table_info(?) ORDER BY cid');
+  const all = select.all(table);
   return {
     columns: all.map(({ name }) => name),
     keys: all.flatMap(({ name, pk }) => (pk > 0 ? name : [])),
@@ -79,15 +79,12 @@ export function effectApplier(db: Database, tables: readonly string[]) {
       throw new LogDamage(`a line changes the unknown table ${table}`);
     const names = Object.keys(row);
     const key = `${line.put === undefined ? 'delete' : 'put'} ${table} ${names.join()}`;
-    let statement = statements.get(key);
-    if (statement === undefined) {
+    const statement = getOrMake(statements, key, () => {
       const { columns, keys } = columnsOf(db, table);
       const unknown = names.find((name) => !columns.includes(name));
       if (unknown !== undefined) throw new LogDamage(`a line sets the unknown column ${table}.${unknown}`);
-      const sql = line.put === undefined ? deleteSql(table, names) : putSql(table, names, keys);
-      statement = db.prepare(sql);
-      statements.set(key, statement);
-    }
+      return db.prepare(line.put === undefined ? deleteSql(table, names) : putSql(table, names, keys));
+    });
     statement.run(row);
     return true;
   };

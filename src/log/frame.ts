@@ -52,9 +52,7 @@ export function encodeFrame(kind: FrameKind, lines: string | Uint8Array): Buffer
 }
 
 /** @param bytes at least {@link FRAME_HEADER_BYTES}; @returns null if no frame begins there */
-export function decodeFrameHeader(
-  bytes: Buffer,
-): (Pick<Frame, 'kind' | 'checksum'> & { length: number }) | null {
+export function decodeFrameHeader(bytes: Buffer) {
   if (bytes.length < FRAME_HEADER_BYTES) return null;
   if (bytes.readUInt32LE(0) !== SKIPPABLE_MAGIC || bytes.readUInt32LE(4) !== CONTENT_BYTES) return null;
   const kind = KINDS[bytes.readUInt32LE(16)];

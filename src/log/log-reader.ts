@@ -134,17 +134,14 @@ export function* entriesAfter(
 ): Generator<LocatedPart> {
   let segments = listSegments(folder);
   const from = after?.entry ?? 0;
-  const first = Math.max(
-    0,
-    segments.findLastIndex(({ firstEntry }) => firstEntry <= Math.max(1, from)),
-  );
+  const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= Math.max(1, from));
   const hasNext = (index: number) => {
     if (index === segments.length - 1) segments = listSegments(folder);
     return index < segments.length - 1;
   };
   let previous: Mark | null = null;
   let bytesBefore = 0;
-  for (let index = first; index < segments.length; index += 1) {
+  for (let index = Math.max(0, first); index < segments.length; index += 1) {
     const segment = segments[index];
     if (segment === undefined) return;
     const isBegun = segment.firstEntry <= from;

@@ -70,10 +70,8 @@ export class LogWriter {
   appendFrame(frame: Uint8Array): void {
     this.#write(frame);
     this.#frames += 1;
-    this.#checksum = chainChecksum(
-      this.#checksum,
-      Buffer.from(frame.buffer, frame.byteOffset).readUInt32LE(12),
-    );
+    const checksum = Buffer.from(frame.buffer, frame.byteOffset).readUInt32LE(12);
+    this.#checksum = chainChecksum(this.#checksum, checksum);
   }
 
   /**
@@ -84,12 +82,9 @@ export class LogWriter {
    *   nothing can be appended, and the next start finds out whether the entry is there
    */
   commit(lines: string, operation: Operation, nowMs: number, mark: Mark | null = null): Commit {
-    const next = {
-      ...commitAfter(this.last, operation, nowMs),
-      frames: this.#frames,
-      checksum: this.#checksum,
-    };
-    const commit = mark === null ? next : { ...next, entry: mark.entry, id: mark.id, after: null };
+    const next = commitAfter(this.last, operation, nowMs);
+    const place = mark === null ? {} : { entry: mark.entry, id: mark.id, after: null };
+    const commit = { ...next, ...place, frames: this.#frames, checksum: this.#checksum };
     this.#write(encodeFrame('commit', `${lines}${JSON.stringify({ commit })}\n`));
     this.sync();
     if (this.#decided(commit)) this.closeSegment();

@@ -31,6 +31,7 @@ import { errorCode, misconfigured, type Refused, reasonOf } from '../refused.ts'
 import { abandon, markWithoutWal, openDetections, settleWal } from '../store/checkpoint.ts';
 import {
   type Database,
+  inspected,
   isEmpty,
   openDatabase,
   removeBeside,
@@ -210,13 +211,10 @@ function refuseHopeless({ log, detections }: DataFolder, { last, isDoubtful }: T
  */
 function isUnused(path: string): boolean {
   if (!existsSync(path)) return true;
-  try {
-    using db = openDatabase(path, 'inspect');
+  return inspected(path, false, (db) => {
     const isWritten = db.prepare('SELECT 1 FROM log_mark UNION ALL SELECT 1 FROM stream_row LIMIT 1').get();
     return isWritten === undefined && db.pragma('integrity_check', { simple: true }) === 'ok';
-  } catch {
-    return false;
-  }
+  });
 }
 
 async function applyRest(db: Database, { last }: Tail, options: RecoverOptions): Promise<number> {

@@ -6,6 +6,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { grouped } from '../counted.ts';
+import { unlessError } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { formatMs, parseInstant } from '../time.ts';
 
@@ -42,14 +43,11 @@ export const FINDING_KINDS = {
 
 export type FindingKindName = keyof typeof FINDING_KINDS;
 
-export function findingKinds(): FindingKindName[] {
-  return Object.keys(FINDING_KINDS).filter((name): name is FindingKindName =>
-    Object.hasOwn(FINDING_KINDS, name),
-  );
-}
+const isKind = (name: string): name is FindingKindName => Object.hasOwn(FINDING_KINDS, name);
+const KIND_NAMES = Object.keys(FINDING_KINDS).filter(isKind);
 
 const Finding = Type.Object({
-  kind: Type.Union(findingKinds().map((kind) => Type.Literal(kind))),
+  kind: Type.Union(KIND_NAMES.map((kind) => Type.Literal(kind))),
   count: Type.Number(),
   /** Details of the first ones. */
   first: Type.Array(Type.String()),
@@ -100,20 +98,17 @@ export function findingsOf(
 
 /** In one line, for an alert. */
 export function describeFindings(findings: readonly ScrubFinding[]): string {
-  return findings
-    .map(({ kind, count, first }) => `${grouped(count)} x ${kind} (${first[0] ?? ''})`)
-    .join('; ');
+  const texts = findings.map(({ kind, count, first }) => `${grouped(count)} x ${kind} (${first[0] ?? ''})`);
+  return texts.join('; ');
 }
 
 /** @returns null if there is none, or the file cannot be read: the next scrub writes it again */
 export function readScrubRecord({ verified }: Pick<DataFolder, 'verified'>): ScrubRecord | null {
-  try {
+  return unlessError(null, () => {
     const { verified_at, ...record } = Value.Parse(Record, JSON.parse(readFileSync(verified, 'utf8')));
     const at = parseInstant(verified_at);
     return at === null ? null : { at, ...record };
-  } catch {
-    return null;
-  }
+  });
 }
 
 /** Who makes log or database anew removes it: the next scrub is due then. */

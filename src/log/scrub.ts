@@ -75,9 +75,7 @@ export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
 }
 
 /** @returns `unread`: the log could not be read to its end, though not because of its content */
-async function scrubOnce(
-  options: ScrubOptions,
-): Promise<{ readonly result: ScrubResult; readonly unread: LogFailure | null }> {
+async function scrubOnce(options: ScrubOptions) {
   const { folder } = options;
   const findings = new ScrubFindings();
   using held = new DisposableStack();

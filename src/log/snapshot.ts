@@ -90,10 +90,8 @@ function* linesOf(db: Database): Generator<string> {
     if (row === undefined) throw new DatabaseDamage('an index points to a stream row that does not exist');
     const [, id = ''] = STREAM_ROW.exec(row.body) ?? [];
     const current = selectDetection.get(id);
-    if (current === undefined)
-      throw new DatabaseDamage(
-        `position ${row.position} of the stream belongs to ${id}, which does not exist`,
-      );
+    const where = `position ${row.position} of the stream`;
+    if (current === undefined) throw new DatabaseDamage(`${where} belongs to ${id}, which does not exist`);
     yield linesOfRow(id, row, current);
   }
   for (const table of LOGGED_TABLES) for (const line of effectsOfRows(db, table)) yield `${line}\n`;

@@ -24,7 +24,7 @@ import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type { Options } from 'better-sqlite3';
 import { isPacked, packedAddon } from '../packed.ts';
-import { misconfigured, reasonOf } from '../refused.ts';
+import { misconfigured, reasonOf, unlessError } from '../refused.ts';
 import { openFile } from './folder.ts';
 
 let loaded: object | undefined;
@@ -53,7 +53,7 @@ export function nativeBinding(): object | undefined {
  * Adds the addon to the options for `new Database(file, options)`, if it is needed. The published types of
  * better-sqlite3 do not know yet that it can be an object.
  */
-export function withNativeBinding(options: Options = {}): Options {
+export function withNativeBinding(options: Options): Options {
   const binding = nativeBinding();
   return binding === undefined ? options : Object.assign({}, options, { nativeBinding: binding });
 }
@@ -92,21 +92,13 @@ export function addonFolders(environment: NodeJS.ProcessEnv): string[] {
   const folders = [
     ...(override ? [resolve(override)] : []),
     ...below(environment.XDG_CACHE_HOME, 'wirewatch'),
-    ...below(home(), '.cache', 'wirewatch'),
+    // A user without an entry in the password file has no home.
+    ...below(unlessError(undefined, homedir), '.cache', 'wirewatch'),
     ...below(environment.XDG_RUNTIME_DIR, 'wirewatch'),
     ...below(environment.TMPDIR || environment.TEMP || '/tmp', `wirewatch-${owner}`),
     ...(process.platform === 'linux' ? [`/dev/shm/wirewatch-${owner}`] : []),
   ];
   return [...new Set(folders)];
-}
-
-/** A user without an entry in the password file has none. */
-function home(): string | undefined {
-  try {
-    return homedir();
-  } catch {
-    return undefined;
-  }
 }
 
 /**
@@ -150,9 +142,7 @@ function requireGuarded(folder: string, uid: number): void {
 
 /** The folder or its nearest parent that exists, without links. */
 function nearestExisting(folder: string): string {
-  for (let at = folder; ; at = dirname(at)) {
-    if (existsSync(at) || at === dirname(at)) return realpathSync(at);
-  }
+  for (let at = folder; ; at = dirname(at)) if (existsSync(at) || at === dirname(at)) return realpathSync(at);
 }
 
 /** Writes `bytes` to `file`, unless it has them. Several processes may do so at once. */
@@ -171,18 +161,16 @@ function placeFile(file: string, bytes: Uint8Array, hash: string): void {
 
 /** Whether it is a file of this user with the right content. Never follows a link, never waits for a pipe. */
 function isGenuine(file: string, length: number, hash: string): boolean {
-  try {
+  // Missing, a link, or unreadable: writing it again shows which.
+  return unlessError(false, () => {
     const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
     // Windows has neither of the two flags.
     using opened = openFile(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0));
     const found = fstatSync(opened.fd);
     const uid = process.getuid?.();
     const isOwn = uid === undefined || (found.uid === uid && (found.mode & OTHERS_WRITE) === 0);
-    if (!isOwn || !found.isFile() || found.size !== length) return false;
-    return sha256(readFileSync(opened.fd)) === hash;
-  } catch {
-    return false; // Missing, a link, or unreadable: writing it again shows which.
-  }
+    return isOwn && found.isFile() && found.size === length && sha256(readFileSync(opened.fd)) === hash;
+  });
 }
 
 function load(file: string): object {

@@ -8,7 +8,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { isErrorCode, misconfigured } from '../refused.ts';
+import { misconfigured, unlessCode } from '../refused.ts';
 import { type DataFolder, syncFolder, unusedTime } from './folder.ts';
 
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
@@ -53,12 +53,8 @@ export function completeRestore(folder: DataFolder): string | null | undefined {
   const aside = join(root, incoming.replace('incoming-', 'replaced-'));
   const moveAside = (name: string) => {
     mkdirSync(aside, { recursive: true, mode: 0o700 });
-    try {
-      renameSync(join(root, name), join(aside, name));
-    } catch (error) {
-      // SQLite deletes a write-ahead log when the last connection closes.
-      if (!isErrorCode(error, 'ENOENT')) throw error;
-    }
+    // SQLite deletes a write-ahead log when the last connection closes.
+    unlessCode(undefined, () => renameSync(join(root, name), join(aside, name)), 'ENOENT');
     syncFolder(aside);
     syncFolder(root);
   };

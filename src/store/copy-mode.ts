@@ -2,7 +2,7 @@
  * Whether transactions wait for the copy. It is in the log, so that a standby that is promoted knows whether the writer may
  * have shown something that the copy lacks. A change of it is itself a transaction that waits.
  */
-import { type Database, openDatabase } from './database.ts';
+import { type Database, inspected } from './database.ts';
 
 const SELECT_WAITS = 'SELECT waits FROM copy_mode';
 const PUT_WAITS = `
@@ -14,12 +14,7 @@ export function waitsForCopy(db: Database): boolean {
 
 /** What a database says that may be damaged; false also if it cannot be read. */
 export function waitsForCopyIn(path: string): boolean {
-  try {
-    using db = openDatabase(path, 'inspect');
-    return waitsForCopy(db);
-  } catch {
-    return false;
-  }
+  return inspected(path, false, waitsForCopy);
 }
 
 /** Call it within a transaction. */

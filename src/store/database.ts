@@ -4,7 +4,8 @@ import { closeSync, existsSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import Driver from 'better-sqlite3';
-import { isErrorCode, misconfigured, Refused } from '../refused.ts';
+import { getOrMake } from '../get-or-make.ts';
+import { isErrorCode, misconfigured, Refused, unlessError } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
 import { appearAs, isThere, syncFile } from './folder.ts';
 
@@ -157,11 +158,10 @@ export function requireSchema(db: Database, path: string, schema: Schema): void 
 function openForWriting(path: string, { synchronous }: Schema): Database {
   const db = connect(path, MODES.write);
   return prepared(db, () => {
-    if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
+    if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal')
       throw misconfigured(
         `${path}: the file system does not support the write-ahead log of SQLite. Put the data folder on a local disk.`,
       );
-    }
     db.pragma(`synchronous = ${synchronous}`);
     // It begins a write, and has nothing to do. Where SQLite could open the file or its `-shm` only to read, that fails, and each
     // later one would.
@@ -260,14 +260,7 @@ export function writing<Result>(db: Database, work: () => Result): Result {
 /** A statement that is prepared once for each connection: preparing takes longer than reading a few rows. */
 export function preparedOnce<Row = unknown>(sql: string): (db: Database) => Statement<Row> {
   const byDatabase = new WeakMap<Database, Statement<Row>>();
-  return (db) => {
-    let statement = byDatabase.get(db);
-    if (statement === undefined) {
-      statement = db.prepare<unknown[], Row>(sql);
-      byDatabase.set(db, statement);
-    }
-    return statement;
-  };
+  return (db) => getOrMake(byDatabase, db, () => db.prepare<unknown[], Row>(sql));
 }
 
 /** For `json_object`: members that are named like their columns. */
@@ -294,6 +287,14 @@ export function reading<Result>(db: Database, work: () => Result): Result {
   } finally {
     if (db.inTransaction) commit(db).run();
   }
+}
+
+/** What is read from a database that may be damaged; `otherwise` if that cannot be read. */
+export function inspected<Result>(path: string, otherwise: Result, read: (db: Database) => Result): Result {
+  return unlessError(otherwise, () => {
+    using db = openDatabase(path, 'inspect');
+    return read(db);
+  });
 }
 
 /** The first thing that SQLite finds wrong with a database; null: nothing. */

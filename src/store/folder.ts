@@ -22,7 +22,7 @@ import {
 import { stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isErrorCode, misconfigured, type Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, misconfigured, type Refused, reasonOf, unlessCode, unlessError } from '../refused.ts';
 import { formatCompact, SECOND_MS } from '../time.ts';
 
 export type DataFolder = Readonly<ReturnType<typeof dataFolder>>;
@@ -124,7 +124,7 @@ export function requireUsable(folder: DataFolder): void {
 function unusable(root: string, error: unknown): Refused {
   refuseFile(root);
   const reason =
-    isErrorCode(error, 'EACCES') && isMissing(root)
+    isErrorCode(error, 'EACCES') && !unlessError(true, () => isThere(root))
       ? `it does not exist, and this user has no permission to create it in ${dirname(root)}`
       : reasonOf(error);
   return misconfigured(
@@ -157,38 +157,17 @@ export function refuseLinks({ root, log, ...files }: DataFolder): void {
 
 /** Undefined where there is nothing, or this user cannot find out: whoever opens it reports the error. */
 export function statsOf(path: string, stat: typeof statSync | typeof lstatSync): Stats | undefined {
-  try {
-    return stat(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
-}
-
-function isMissing(path: string): boolean {
-  try {
-    return !isThere(path);
-  } catch {
-    return false;
-  }
+  return unlessError(undefined, () => stat(path, { throwIfNoEntry: false }));
 }
 
 function linksIn(folder: string): string[] {
-  try {
-    const entries = readdirSync(folder, { withFileTypes: true });
-    return entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => join(folder, name));
-  } catch {
-    return [];
-  }
+  const entries = unlessError([], () => readdirSync(folder, { withFileTypes: true }));
+  return entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => join(folder, name));
 }
 
 /** Whether something has this name. @throws the file system's error if that cannot be found out */
 export function isThere(path: string): boolean {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-  } catch (error) {
-    if (isErrorCode(error, 'ENOTDIR')) return false;
-    throw error;
-  }
+  return unlessCode(undefined, () => lstatSync(path, { throwIfNoEntry: false }), 'ENOTDIR') !== undefined;
 }
 
 /**
@@ -288,16 +267,11 @@ export function noInstallation(root: string): Refused {
 
 /** Removes a file at a stop. What a disk that cannot be written leaves is removed by the next start. */
 export function removeAtStop(path: string): void {
-  try {
-    rmSync(path, { force: true });
-  } catch {}
+  unlessError(undefined, () => rmSync(path, { force: true }));
 }
 
 /** The next start rebuilds detections.db from its log. */
 export function noteDamage({ damage }: Pick<DataFolder, 'damage'>, detail: string): void {
-  try {
-    writeFileSync(damage, `${detail}\n`, { mode: 0o600 });
-  } catch {
-    // The disk may be full. The damage will be found again.
-  }
+  // The disk may be full. The damage will be found again.
+  unlessError(undefined, () => writeFileSync(damage, `${detail}\n`, { mode: 0o600 }));
 }

@@ -39,8 +39,7 @@ export function requireKind(path: string, found: InstallationKind | null, kind: 
 
 /** Null: not recorded yet. */
 export function installationKind(db: Database): InstallationKind | null {
-  const row = db.prepare<[], { kind: InstallationKind }>(SELECT_INSTALLATION).get();
-  return row === undefined ? null : row.kind;
+  return db.prepare<[], InstallationKind>(SELECT_INSTALLATION).pluck().get() ?? null;
 }
 
 /**

@@ -39,18 +39,14 @@ export async function takeServeLocks(
   onWaiting: () => void,
 ): Promise<Release> {
   const releaseServe = takeLock(serveLock);
-  if (releaseServe === null) {
+  if (releaseServe === null)
     throw failed(
       `another process is already using the data folder ${root}. Stop it first, or name another folder with --data.`,
     );
-  }
   using held = new DisposableStack();
   held.defer(releaseServe);
-  for (
-    let untilMs = performance.now() + START_MS, isTold = false;
-    performance.now() <= untilMs;
-    isTold = true
-  ) {
+  const untilMs = performance.now() + START_MS;
+  for (let isTold = false; performance.now() <= untilMs; isTold = true) {
     const releaseLock = takeLock(lock);
     if (releaseLock !== null) {
       held.defer(releaseLock);

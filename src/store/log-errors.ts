@@ -10,7 +10,6 @@ export class LogDamage extends Error {
 export class LogFailure extends Error {
   readonly code: string;
   readonly path: string;
-  readonly isWriteLost: boolean;
   /** Whether the disk failed to return content. A file that cannot be opened, for lack of permission, may be intact. */
   readonly isOfContent: boolean;
 
@@ -21,10 +20,10 @@ export class LogFailure extends Error {
     this.path = path;
     const code = errorCode(cause);
     const syscall = cause instanceof Error && 'syscall' in cause ? cause.syscall : undefined;
-    this.isWriteLost = code === 'EIO' || syscall === 'fsync' || syscall === 'ftruncate';
+    const isWriteLost = code === 'EIO' || syscall === 'fsync' || syscall === 'ftruncate';
     this.isOfContent = code === 'EIO' || syscall === 'read';
     // Even on a full disk: waiting for room and retrying would not bring back a lost write.
-    this.code = this.isWriteLost ? 'EIO' : code;
+    this.code = isWriteLost ? 'EIO' : code;
   }
 }
 

@@ -1,5 +1,5 @@
 /** The last log entry that a database has applied, written in the same transaction. */
-import { type Database, openDatabase } from './database.ts';
+import { type Database, inspected } from './database.ts';
 
 /** Part of a schema. */
 export const CREATE_LOG_MARK = `
@@ -28,12 +28,7 @@ export function readLogMark(db: Database): LogMark | null {
 
 /** The mark of a database that may be damaged; null also if it cannot be read. */
 export function readLogMarkOf(path: string): LogMark | null {
-  try {
-    using db = openDatabase(path, 'inspect');
-    return readLogMark(db);
-  } catch {
-    return null;
-  }
+  return inspected(path, null, readLogMark);
 }
 
 export function setLogMark(db: Database, { entry, id }: LogMark): void {

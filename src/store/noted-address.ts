@@ -1,6 +1,6 @@
 /** The address of the running appliance and its process, noted in the data folder for commands. */
 import { existsSync, readFileSync } from 'node:fs';
-import { isErrorCode, reasonOf } from '../refused.ts';
+import { reasonOf, unlessCode } from '../refused.ts';
 import { isForbidden } from './database-errors.ts';
 import { type DataFolder, writeWhole } from './folder.ts';
 import { isLocked } from './locks.ts';
@@ -27,12 +27,7 @@ export function readProcessId(folder: DataFolder): number | null {
 }
 
 function noted({ address }: DataFolder): string[] {
-  try {
-    return readFileSync(address, 'utf8').split('\n');
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT')) return [];
-    throw error;
-  }
+  return unlessCode([], () => readFileSync(address, 'utf8').split('\n'), 'ENOENT');
 }
 
 /** A crash leaves the note behind, so the lock decides whether it is current. */

@@ -1,6 +1,6 @@
 /** Whose a data folder is: one user runs Wirewatch on it and its commands, so that each can open what the others write. */
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
-import { isErrorCode, misconfigured } from '../refused.ts';
+import { isErrorCode, misconfigured, unlessError } from '../refused.ts';
 import type { DataFolder } from './folder.ts';
 
 /**
@@ -58,10 +58,6 @@ function isReadable(root: string): boolean {
 
 /** @returns null for users that are not in the file */
 function nameOf(uid: number): string | null {
-  try {
-    const lines = readFileSync('/etc/passwd', 'utf8').split('\n');
-    return lines.map((line) => line.split(':')).find(([, , id]) => id === `${uid}`)?.[0] ?? null;
-  } catch {
-    return null;
-  }
+  const lines = unlessError('', () => readFileSync('/etc/passwd', 'utf8')).split('\n');
+  return lines.map((line) => line.split(':')).find(([, , id]) => id === `${uid}`)?.[0] ?? null;
 }

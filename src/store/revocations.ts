@@ -8,7 +8,7 @@
 import { closeSync, fdatasyncSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { isErrorCode } from '../refused.ts';
+import { isErrorCode, unlessCode } from '../refused.ts';
 import { type DataFolder, openFile, writeWhole } from './folder.ts';
 
 export interface Ended {
@@ -51,12 +51,7 @@ export function noteEnded(folder: DataFolder, ended: Ended): void {
 
 /** In the order in which they were noted. @throws the file system's error */
 export function readEnded(folder: DataFolder): Ended[] {
-  try {
-    return linesOf(readFileSync(pathOf(folder))).map(({ ended }) => ended);
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT')) return [];
-    throw error;
-  }
+  return unlessCode([], () => linesOf(readFileSync(pathOf(folder))).map(({ ended }) => ended), 'ENOENT');
 }
 
 /**

@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { isErrorCode, misconfigured, Refused } from '../refused.ts';
+import { misconfigured, Refused, unlessCode, unlessError } from '../refused.ts';
 import { createOnce, type DataFolder, isThere, syncFolder, writeWhole } from './folder.ts';
 import type { LogMark } from './log-mark.ts';
 
@@ -52,16 +52,13 @@ export function ensureRole(folder: DataFolder): RoleNote {
 
 /** The note in a data folder, or a new one where it is missing. @throws Refused `configuration` if it is damaged */
 export function readRole(folder: DataFolder): RoleNote {
-  try {
-    const value: unknown = JSON.parse(readFileSync(folder.role, 'utf8'));
-    if (Value.Check(RoleNote, value)) return value;
-  } catch (error) {
-    if (!isErrorCode(error, 'ENOENT') && !(error instanceof SyntaxError)) throw error;
-    if (isErrorCode(error, 'ENOENT')) {
-      const machine = `${hostname()}-${randomBytes(4).toString('hex')}`;
-      return { machine, promoted: false, epoch_due: null, superseded: null };
-    }
+  const text = unlessCode(null, () => readFileSync(folder.role, 'utf8'), 'ENOENT');
+  if (text === null) {
+    const machine = `${hostname()}-${randomBytes(4).toString('hex')}`;
+    return { machine, promoted: false, epoch_due: null, superseded: null };
   }
+  const value: unknown = unlessError(null, () => JSON.parse(text));
+  if (Value.Check(RoleNote, value)) return value;
   throw misconfigured(
     `${folder.role} is damaged: it says whether this machine writes the copy. If it was a standby, delete the file; otherwise restore the copy: wirewatch restore SRC --replace`,
   );
@@ -149,12 +146,9 @@ export function keptCopies({ copied }: DataFolder): ReadonlyMap<string, Static<t
   const kept = new Map<string, Static<typeof Kept>>();
   const names = existsSync(copied) ? readdirSync(copied) : [];
   for (const name of names.filter((found) => !found.startsWith('.'))) {
-    try {
-      const value: unknown = JSON.parse(readFileSync(join(copied, name), 'utf8'));
-      if (Value.Check(Kept, value)) kept.set(name.replace(/\.json$/, ''), value);
-    } catch {
-      // It is being replaced, or damaged.
-    }
+    // It may be damaged, or about to be replaced.
+    const value = unlessError(null, () => JSON.parse(readFileSync(join(copied, name), 'utf8')));
+    if (Value.Check(Kept, value)) kept.set(name.replace(/\.json$/, ''), value);
   }
   return kept;
 }

@@ -26,12 +26,8 @@ function hashOf(place: number): number {
 
 /** @param parts of the text, UTF-8; @returns a signed integer of 32 bits: SQLite stores it in four bytes */
 export function rowChecksum(place: number, ...parts: readonly (Uint8Array | string)[]): number {
-  return (
-    crc32(
-      COMMA,
-      parts.reduce<number>((crc, part) => crc32(part, crc), 0),
-    ) ^ hashOf(place)
-  );
+  const crc = parts.reduce<number>((before, part) => crc32(part, before), 0);
+  return crc32(COMMA, crc) ^ hashOf(place);
 }
 
 /** @throws DatabaseDamage unless a text is the one that was stored there */

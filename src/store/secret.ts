@@ -22,11 +22,10 @@ export function findSecret(folder: DataFolder): Buffer | null {
     return null;
   }
   const secret = readFileSync(folder.secret);
-  if (secret.length !== SECRET_BYTES) {
+  if (secret.length !== SECRET_BYTES)
     throw misconfigured(
       `the secret ${folder.secret} has ${counted(secret.length, 'byte')} instead of ${SECRET_BYTES}. Restore the file from a backup: without it, all existing cursors are invalid.`,
     );
-  }
   return secret;
 }
 

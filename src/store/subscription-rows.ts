@@ -10,11 +10,8 @@ export interface RowCounts {
 }
 
 /** Also the streams that were removed: those have `removed` = 1. */
-export function streamsOf(
-  db: Database,
-  subscription: number,
-): { readonly ordinal: number; readonly sequence: number; readonly removed: number }[] {
-  type Stream = ReturnType<typeof streamsOf>[number];
+export function streamsOf(db: Database, subscription: number) {
+  type Stream = { readonly ordinal: number; readonly sequence: number; readonly removed: number };
   return db.prepare<unknown[], Stream>(SELECT_STREAMS).all({ subscription });
 }
 

@@ -1,5 +1,6 @@
 /** The ledger of export windows and their statuses. Times are epoch milliseconds. */
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
+import { getOrMake } from '../get-or-make.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
 import { arrival, isHistory, type ResettableStatus, type WindowStatus } from './window-states.ts';
@@ -98,9 +99,7 @@ export function heldBy(db: Database, { failed_windows, enabled_exports }: HoldRu
   const select = db.prepare<unknown[], [number, ResettableStatus]>(SELECT_RESETTABLE).raw();
   return ({ export: exportName, window_start }) => {
     if (window_start === null || !enabled_exports.includes(exportName)) return null;
-    const known = windows.get(exportName) ?? new Map(select.all(exportName));
-    windows.set(exportName, known);
-    const status = known.get(window_start);
+    const status = getOrMake(windows, exportName, () => new Map(select.all(exportName))).get(window_start);
     return status !== undefined && arrival(status, failed_windows) === 'hold' ? status : null;
   };
 }

@@ -31,10 +31,7 @@ export function isHistory(windowStartMs: number, readAtMs: number): boolean {
  * What to do with a file that arrives for a window in this status.
  * @param failedWindows the operator's setting for failed windows
  */
-export function arrival(
-  status: WindowStatus | undefined,
-  failedWindows: 'hold' | 'read' = 'hold',
-): 'read' | 'hold' {
+export function arrival(status: WindowStatus | undefined, failedWindows: 'hold' | 'read'): 'read' | 'hold' {
   // The operator decides: the file may be as wrong as the one before it.
   if (status === 'failed') return failedWindows;
   return status === 'abandoned' ? 'hold' : 'read';

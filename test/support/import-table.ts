@@ -12,22 +12,22 @@ function listed(table: Readonly<Record<string, string>>): Readonly<Record<string
  * that are unused.
  */
 export const ROOMS = listed({
-  'time-zone.ts': 'bounded-map.ts',
-  'zone-days.ts': 'bounded-map.ts time.ts',
+  'time-zone.ts': 'bounded-map.ts get-or-make.ts',
+  'zone-days.ts': 'bounded-map.ts get-or-make.ts time.ts',
   'refused.ts': 'problem-titles.ts',
   'clock.ts': 'time.ts',
   'hanging-calls.ts': 'time.ts',
   'log-output.ts': 'pace.ts printable.ts',
   'logger.ts': 'log-output.ts printable.ts refused.ts',
   'thread-call.ts': 'refused.ts',
-  detection: 'bounded-map.ts is-object.ts seal.ts',
+  detection: 'bounded-map.ts get-or-make.ts is-object.ts seal.ts',
   limits: 'addresses.ts bounded-map.ts counted.ts one-at-a-time.ts pace.ts refused.ts time.ts',
   config:
     'addresses.ts auth copy counted.ts detection exports nearest.ts operations refused.ts store time-zone.ts time.ts',
-  store: 'clock.ts counted.ts packed.ts refused.ts time.ts',
+  store: 'clock.ts counted.ts get-or-make.ts packed.ts refused.ts time.ts',
   auth: 'addresses.ts bounded-map.ts clock.ts counted.ts detection limits refused.ts seal.ts store time.ts',
-  windows: 'detection store time.ts',
-  log: 'counted.ts detection is-object.ts own-process.ts pace.ts refused.ts store time.ts version.ts',
+  windows: 'detection get-or-make.ts store time.ts',
+  log: 'counted.ts detection get-or-make.ts is-object.ts own-process.ts pace.ts refused.ts store time.ts version.ts',
   exports: 'bounded-map.ts counted.ts detection is-object.ts nearest.ts refused.ts time.ts zone-days.ts',
   drop: 'detection exports refused.ts store time.ts windows',
   ingest: `

@@ -66,10 +66,7 @@ export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): P
 }
 
 async function finished(checking: Reading, between: Ingest['between']): Promise<ReadingResult> {
-  const over = checking.result.then(
-    () => true,
-    () => true,
-  );
+  const over = Promise.allSettled([checking.result]);
   try {
     while (!(await Promise.race([over, sleep(TURN_EVERY_MS, false, { ref: false })]))) await between();
   } catch (error) {
@@ -107,11 +104,9 @@ async function applyBackfill(files: Ingest, record: FileRecord, taken: number | 
   const source = drop.sourceAt(drop.takenPath(number, name));
   // As it was checked, whatever the settings and the clock are now. The notes of skipped rows are of the check.
   const { mapping, bounds, report } = record;
+  const rules = { ...REREAD, ...bounds, mapping };
   const read = (rows_to_skip: number) =>
-    exports.read(source, file, name, {
-      ...{ ...REREAD, ...bounds, mapping, rows_to_skip },
-      former: exports.formerAt(taken),
-    });
+    exports.read(source, file, name, { ...rules, rows_to_skip, former: exports.formerAt(taken) });
   const inTransaction: InParts['inTransaction'] = (rows_applied, counts, unknownRows) => {
     const before = current.report;
     const unknown_rows = sumOf(before.unknown_rows ?? {}, unknownRows);

@@ -92,10 +92,7 @@ export async function removeRows(
  * again. It does the same for what a restored log has of removed rows.
  * @returns `left_in_log`: why log or database may still have such rows, and the removals stay open; null if they have none
  */
-export async function serveRemovals(
-  ingest: Ingest,
-  tell: LongWork['tell'],
-): Promise<{ ok: true; left_in_log: string | null }> {
+export async function serveRemovals(ingest: Ingest, tell: LongWork['tell']) {
   const { access, writer, folder, log, setCondition, between } = ingest;
   const subscriptions = access.use(openRemovals);
   const hasRows = (ifDamaged: boolean) =>
@@ -104,10 +101,8 @@ export async function serveRemovals(
   const left_in_file = isDue ? await removeRows(writer, subscriptions, { between, tell }) : null;
   // Where the log alone tells of a removal, it does so until all is done.
   const mayCompact = left_in_file === null || subscriptions.length > 0;
-  const compacted =
-    isDue && mayCompact && hasRows(true)
-      ? await compactNow(writer, ingest, { between: inTurns(between), tell })
-      : null;
+  const work = { between: inTurns(between), tell };
+  const compacted = isDue && mayCompact && hasRows(true) ? await compactNow(writer, ingest, work) : null;
   const left_in_log = left_in_file ?? (compacted?.ok === false ? compacted.reason : null);
   if (left_in_log !== null)
     log('error', 'cannot delete all that is left of removed subscriptions: trying again in an hour', {
@@ -115,7 +110,7 @@ export async function serveRemovals(
     });
   setCondition('removal incomplete', left_in_log);
   if (left_in_log === null && subscriptions.length > 0) access.use((db) => closeRemovals(db, subscriptions));
-  return { ok: true, left_in_log };
+  return { ok: true, left_in_log } as const;
 }
 
 /** Completes removals that nobody asks for; what an attempt has left is tried again in an hour. */
@@ -133,8 +128,7 @@ export function removalRetries(ingest: Ingest) {
   async function run(tell: LongWork['tell']): Promise<void> {
     // Whoever removed something may not wait for it, or be about to ask. The first time, a restored log is looked at.
     const open = String(access.use(openRemovals));
-    const isTried = open === tried && performance.now() < nextMs;
-    if (isTried) return;
+    if (open === tried && performance.now() < nextMs) return;
     const outcome = await serveRemovals(ingest, tell);
     if (open !== '' && outcome.left_in_log === null) log('info', 'removal completed', { outcome });
     noteTried();

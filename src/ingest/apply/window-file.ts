@@ -143,10 +143,8 @@ export function whyNot(
   if (result.kind !== 'bad') return { ...became, reason: result.reason };
   const { errors, errors_total, error_groups } = result;
   const isCut = sha256 === '' && errors_total >= ERRORS_READ_MAX;
-  const cut = isCut
-    ? `; reading ended at row ${grouped(counts.rows)}, with ${grouped(errors_total)} errors`
-    : '';
-  const reason = `the file has rows or lines that do not match the export format${cut}`;
+  const end = `; reading ended at row ${grouped(counts.rows)}, with ${grouped(errors_total)} errors`;
+  const reason = `the file has rows or lines that do not match the export format${isCut ? end : ''}`;
   return { ...became, reason, errors, errors_total, error_groups };
 }
 
@@ -179,14 +177,9 @@ export function recordOf(
   files: FileStore,
   waiting: Waiting,
   number: number,
-  {
-    outcome,
-    sha256 = null,
-    mapping = null,
-    bounds = null,
-    ...report
-  }: Became<Exclude<FileOutcome, 'applying'>>,
+  became: Became<Exclude<FileOutcome, 'applying'>>,
 ): FileRecord {
+  const { outcome, sha256 = null, mapping = null, bounds = null, ...report } = became;
   const file = waiting.kind === 'export' ? waiting.file : null;
   const nowMs = files.now();
   return {

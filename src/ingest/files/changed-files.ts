@@ -77,8 +77,7 @@ function readAgain({ drop, writer, log }: FileStore, record: FileRecord, destina
   // Its rows count with those of the next reading.
   const reason = 'the file was changed after it was read, and is read again';
   const report = { ...record.report, reason };
-  writer.write({ kind: 'file changed after reading', file: number, name }, () =>
-    saveFile(writer.db, { ...record, outcome: 'repeated', report, destination: null }),
-  );
+  const again = { ...record, outcome: 'repeated', report, destination: null } as const;
+  writer.write({ kind: 'file changed after reading', file: number, name }, () => saveFile(writer.db, again));
   log('warn', 'a file was changed after it was read: reading it again', { number, file: name });
 }

@@ -80,10 +80,8 @@ const SELECT_FINISHED_AFTER = `
 
 /** @param clauses what follows FROM */
 function select(db: Database, clauses: string, ...values: unknown[]): FileRecord[] {
-  return db
-    .prepare<unknown[], Row>(`${SELECT} ${clauses}`)
-    .all(...values)
-    .map(fromRow);
+  const rows = db.prepare<unknown[], Row>(`${SELECT} ${clauses}`).all(...values);
+  return rows.map(fromRow);
 }
 
 export function saveFile(db: Database, { mapping, bounds, report, ...record }: FileRecord): void {
@@ -203,10 +201,8 @@ export function filesNamed(db: Database, name: string): FileRecord[] {
 type Content = Pick<FileRecord, 'export' | 'window_start' | 'label' | 'sha256'>;
 
 /** The applied files with the same content for this window or label, the oldest first. */
-export function withSameContent(
-  db: Database,
-  { sha256, export: exportName, window_start, label }: Content,
-): FileRecord[] {
+export function withSameContent(db: Database, content: Content): FileRecord[] {
+  const { sha256, export: exportName, window_start, label } = content;
   const clauses = `
     WHERE sha256 = ? AND outcome = 'applied' AND export = ? AND window_start IS ? AND label IS ? ORDER BY number`;
   return select(db, clauses, sha256, exportName, window_start, label);

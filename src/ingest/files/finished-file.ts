@@ -143,48 +143,35 @@ export function finishFile(files: FileStore, record: FileRecord): void {
   syncIn(root, dirname(taken));
 }
 
-function writeReason(
-  { drop, writer, failed_windows }: FileStore,
-  record: FileRecord,
-  destination: string,
-): void {
+function writeReason(files: FileStore, record: FileRecord, destination: string): void {
   const { reason, errors, errors_total, error_groups } = record.report;
   const { export: exportName, window_start } = record;
-  const start = window_start === null ? undefined : formatMs(window_start);
   // JSON leaves out what is undefined.
   const note = {
     file: record.name,
     export: exportName ?? undefined,
-    window_start: start,
+    window_start: window_start === null ? undefined : formatMs(window_start),
     at: formatMs(record.finished_at ?? record.taken_at),
     reason,
     errors_total,
     error_groups,
     errors,
-    next: nextStep(writer.db, record, start, failed_windows),
+    next: nextStep(files, record),
   };
-  writeIn(drop.root, `${destination}.reason.json`, `${JSON.stringify(note, null, 2)}\n`);
+  writeIn(files.drop.root, `${destination}.reason.json`, `${JSON.stringify(note, null, 2)}\n`);
 }
 
-function nextStep(
-  db: Database,
-  record: FileRecord,
-  start: string | undefined,
-  failedWindows: HoldRules['failed_windows'],
-): string {
+function nextStep({ writer, failed_windows }: FileStore, record: FileRecord): string {
   const { export: exportName, window_start } = record;
   if (record.outcome !== 'failed')
     return 'The file was not read. Fix the problem given as the reason, then drop the file again.';
   if (record.rows_applied > 0) return 'The rows that were applied stay. Fix the file and drop it again.';
   const again = 'No rows of this file were applied. Fix the file and drop it again';
+  if (exportName === null || window_start === null) return `${again}.`;
+  const status = findWindow(writer.db, exportName, window_start)?.status;
   // A window that was done before stays done: a file dropped for it is read without a reset.
-  if (
-    exportName === null ||
-    window_start === null ||
-    arrival(findWindow(db, exportName, window_start)?.status, failedWindows) === 'read'
-  )
-    return `${again}.`;
-  return `${again}, then run: wirewatch window reset ${exportName} ${start}`;
+  if (arrival(status, failed_windows) === 'read') return `${again}.`;
+  return `${again}, then run: wirewatch window reset ${exportName} ${formatMs(window_start)}`;
 }
 
 function isFree(files: FileStore, destination: string): boolean {

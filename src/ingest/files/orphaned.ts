@@ -27,11 +27,8 @@ export function moveOrphaned(files: FileStore): void {
   const errors: unknown[] = [];
   for (const path of paths) {
     try {
-      renameIn(
-        drop.root,
-        path,
-        drop.takenPath(nextNumber(files), droppedName(basename(path), drop.parse) ?? ''),
-      );
+      const name = droppedName(basename(path), drop.parse) ?? '';
+      renameIn(drop.root, path, drop.takenPath(nextNumber(files), name));
     } catch (error) {
       if (!isFileError(error)) throw error;
       errors.push(error);
@@ -40,9 +37,8 @@ export function moveOrphaned(files: FileStore): void {
   const folders = new Set(paths.map((path) => dirname(path)));
   for (const folder of paths.length > 0 ? [...folders, '.taken'] : []) syncIn(drop.root, folder);
   if (errors.length > 0) throw errors[0];
-  writer.write({ kind: 'archived files without a record are read', files: paths.length }, () =>
-    writer.db.prepare(SET_READ).run(),
-  );
+  const operation = { kind: 'archived files without a record are read', files: paths.length };
+  writer.write(operation, () => writer.db.prepare(SET_READ).run());
   log('warn', 'reading archived files without a record again', { files: paths.length });
 }
 

@@ -32,10 +32,8 @@ export function checkExport(
   const order = { source: { path, found: null }, file, rows_to_skip: 0 };
   const all = { errors_max: Number.POSITIVE_INFINITY, streams: null, former: [], licensed: [] };
   const photoPath = (sourceInternalId: number) => `/photos/${sourceInternalId}`;
-  return readExport(
-    { ...order, ...all, ...rules, ...timesOf(file, now(), rules.earliest) },
-    { photoPath, ...sinks },
-  );
+  const times = timesOf(file, now(), rules.earliest);
+  return readExport({ ...order, ...all, ...rules, ...times }, { photoPath, ...sinks });
 }
 
 /** What their columns were read as. */

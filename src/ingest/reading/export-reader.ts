@@ -77,18 +77,10 @@ export class ExportReader {
     stopped.throwIfAborted();
     const subscribers = this.#subscribers();
     const { earliest_time, require_trailer, bad_rows, mappings } = settings;
-    const order: ReaderOrder = {
-      ...{ source, file, ...timesOf(file, now(), earliest_time), require_trailer, bad_rows },
-      ...{
-        mapping: mappings[file.export],
-        errors_max: ERRORS_READ_MAX,
-        former: [],
-        rows_to_skip: 0,
-        check_only: false,
-      },
-      ...subscribers,
-      ...options,
-    };
+    const times = timesOf(file, now(), earliest_time);
+    const rules = { mapping: mappings[file.export], require_trailer, bad_rows, errors_max: ERRORS_READ_MAX };
+    const whole = { former: [], rows_to_skip: 0, check_only: false };
+    const order: ReaderOrder = { source, file, ...times, ...rules, ...whole, ...subscribers, ...options };
     const result = Promise.withResolvers<ReadingResult>();
     // A caller that stops half-way never awaits it.
     result.promise.catch(() => {});

@@ -29,18 +29,13 @@ export interface ReaderCalls {
 
 export function runReader(port: MessagePort, settings: ReaderSettings): void {
   serveCalls<ReaderCalls>(port, {
-    read: ({ order, port: batches }, tell) => read(order, batches, settings, tell),
+    read: ({ order, port: batches }, tell) => read(order, batches, settings.photo_key, tell),
   });
 }
 
 class Cancelled extends Error {}
 
-async function read(
-  order: ReaderOrder,
-  port: MessagePort,
-  { photo_key }: ReaderSettings,
-  tell: (rows: number) => void,
-): Promise<ReadingResult> {
+async function read(order: ReaderOrder, port: MessagePort, key: Uint8Array, tell: (rows: number) => void) {
   /** The memory of batches that were applied. */
   const memory: ArrayBuffer[] = [];
   let inFlight = 0;
@@ -67,7 +62,7 @@ async function read(
   };
   try {
     return await readExport(order, {
-      photoPath: (sourceInternalId) => photoPath(photo_key, sourceInternalId),
+      photoPath: (sourceInternalId) => photoPath(key, sourceInternalId),
       memory,
       ...(order.check_only ? {} : { onBatch }),
       onProgress(rows) {

@@ -46,10 +46,8 @@ async function reset(ingest: Ingest, request: RequestOf<'reset'>): Promise<Reque
   const window = `window ${formatMs(request.window_start)} of ${request.export}`;
   const failed = (reason: string) => ({ ok: false, reason }) as const;
   const status = findWindow(db, request.export, request.window_start)?.status ?? 'unknown';
-  if (status !== request.from)
-    return failed(
-      `${window} is now ${status}, so no file was read. To list windows, run: wirewatch window list`,
-    );
+  const next = 'To list windows, run: wirewatch window list';
+  if (status !== request.from) return failed(`${window} is now ${status}, so no file was read. ${next}`);
   if (!exports.isEnabled(request)) return failed(switchedOff(request.export));
   const waiting = (await droppedFile(ingest, request)) ?? failedFile(ingest, request);
   if (waiting === null)

@@ -45,11 +45,10 @@ export async function replay(
     const source = drop.sourceAt(destination);
     const timeBounds = record.bounds ?? { earliest: exports.earliestAt(file, record.taken_at) };
     const taken = takenBy(writer.db, record);
-    const read = (rows_to_skip: number) =>
-      exports.read(source, file, destination, {
-        ...{ ...REREAD, ...timeBounds, mapping, rows_to_skip },
-        former: exports.formerAt(taken),
-      });
+    const read = (rows_to_skip: number) => {
+      const rules = { ...REREAD, ...timeBounds, mapping, rows_to_skip };
+      return exports.read(source, file, destination, { ...rules, former: exports.formerAt(taken) });
+    };
     const before = handled();
     let unknown_rows: Record<string, number> = {};
     const inTransaction: InParts['inTransaction'] = (_, applied, unknownRows) => {

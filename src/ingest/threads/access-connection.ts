@@ -27,9 +27,8 @@ export interface Subscribers {
 /** @param enabled the exports whose content types count */
 export function readSubscribers(access: Database, enabled: readonly ExportName[]): Subscribers {
   const subscriptions = listSubscriptions(access);
-  const licensees = new Set(
-    listAccounts(access).flatMap(({ id, print_metadata }) => (print_metadata ? [id] : [])),
-  );
+  const accounts = listAccounts(access).filter(({ print_metadata }) => print_metadata);
+  const licensees = new Set(accounts.map(({ id }) => id));
   const isEnabled = (contentType: ContentType) => enabled.includes(TYPE_RULES[contentType].export);
   return {
     streams: subscriptions.flatMap(({ id, content_types }) =>

@@ -136,7 +136,7 @@ export class Ingester {
 
   /** Works until it is to stop. On a full disk it waits, and begins again as after a crash. @throws Stopping */
   async run(): Promise<void> {
-    const { drop, log } = this.#ingest;
+    const { drop, writer, log } = this.#ingest;
     const { settings, stopped } = this.#options;
     if (settings.mode === 'serve')
       void drop.watch(
@@ -145,19 +145,14 @@ export class Ingester {
       );
     while (!stopped.aborted) {
       try {
-        this.#begin();
+        this.#options.decisions.begin(writer);
+        writer.flush();
+        removeTemporary(this.#ingest);
         await this.#loop();
       } catch (error) {
         await waitForRoom(error, this.#options);
       }
     }
-  }
-
-  #begin(): void {
-    const { writer } = this.#ingest;
-    this.#options.decisions.begin(writer);
-    writer.flush();
-    removeTemporary(this.#ingest);
   }
 
   async close(): Promise<void> {

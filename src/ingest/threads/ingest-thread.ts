@@ -94,12 +94,9 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       }
       begun.resolve(ingester);
       send('ready');
-      const { applied, madeAnew } = recovered;
-      if (madeAnew !== null || applied > 0)
-        reporting.log('warn', 'detections.db was brought up to date from the log', {
-          applied,
-          made_anew: madeAnew,
-        });
+      const { applied, madeAnew: made_anew } = recovered;
+      if (made_anew !== null || applied > 0)
+        reporting.log('warn', 'detections.db was brought up to date from the log', { applied, made_anew });
       await ingester.run();
     } catch (error) {
       if (!(error instanceof Stopping)) throw error;
