@@ -3,6 +3,7 @@
  * credentials from it or from HTTP Basic, and issues a token for a proven key that may be used.
  */
 import { timingSafeEqual } from 'node:crypto';
+import { unlessError } from '../refused.ts';
 import type { AccessReader, StoredKey } from './access-reader.ts';
 import { whyNotUsable } from './credential-check.ts';
 import { formatKey, hashKey, isKeyId, isKeySecret, parseKey } from './key-form.ts';
@@ -41,7 +42,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export function readTokenRequest({ contentType, authorization, body }: RequestParts): TokenRequest | string {
   if (contentType === undefined || !FORM_TYPE.test(contentType))
     return 'The request body must be a form. Send it with Content-Type: application/x-www-form-urlencoded';
-  const text = orNull(() => utf8.decode(body));
+  const text = unlessError(null, () => utf8.decode(body));
   if (text === null || decodePart(text) === null)
     return 'The request body is not a valid form: it must be percent-encoded UTF-8.';
   // URLSearchParams would ignore a question mark at the very beginning.
@@ -73,7 +74,7 @@ function parseBasic(authorization: string): ClientCredentials | null {
   const [, base64 = ''] = BASIC.exec(authorization.trim()) ?? [];
   const bytes = Buffer.from(base64, 'base64');
   // The decoder ignores missing padding and surplus bits.
-  const text = bytes.toString('base64') === base64 ? orNull(() => utf8.decode(bytes)) : null;
+  const text = bytes.toString('base64') === base64 ? unlessError(null, () => utf8.decode(bytes)) : null;
   const colon = text?.indexOf(':') ?? -1;
   if (text === null || colon < 0) return null;
   const id = decodePart(text.slice(0, colon));
@@ -83,15 +84,7 @@ function parseBasic(authorization: string): ClientCredentials | null {
 
 /** Percent-decodes a name or value, with `+` for a space; null if that is not valid UTF-8. */
 function decodePart(text: string): string | null {
-  return orNull(() => decodeURIComponent(text.replaceAll('+', ' ')));
-}
-
-function orNull(decode: () => string): string | null {
-  try {
-    return decode();
-  } catch {
-    return null;
-  }
+  return unlessError(null, () => decodeURIComponent(text.replaceAll('+', ' ')));
 }
 
 const MISSING =

@@ -11,6 +11,7 @@ import { type OwnNames, parseFileName } from '../exports/file-name.ts';
 import type { Mapping, Mappings } from '../exports/mapping.ts';
 import { nameFormat, sampleName, timeFormat } from '../exports/time-format.ts';
 import { didYouMean } from '../nearest.ts';
+import { unlessError } from '../refused.ts';
 import { zoneName } from '../time-zone.ts';
 import { shown } from './option-values.ts';
 
@@ -192,11 +193,7 @@ function csvProblems(csv: Mapping['csv']): string[] {
 }
 
 function isEncoding(label: string): boolean {
-  try {
-    return new TextDecoder(label).encoding !== '';
-  } catch {
-    return false;
-  }
+  return unlessError(false, () => new TextDecoder(label).encoding !== '');
 }
 
 const DAY_FIELDS = ['year', 'month', 'day'] as const;
