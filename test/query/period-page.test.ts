@@ -71,12 +71,7 @@ const row: fc.Arbitrary<TestRow> = fc
   })
   .map(({ base, second, subscription_id, source_internal_id }) => ({
     ...base,
-    row: {
-      ...base.row,
-      subscription_id,
-      source_internal_id,
-      first_detected_at: timestamp(START + second),
-    },
+    row: { ...base.row, subscription_id, source_internal_id, first_detected_at: timestamp(START + second) },
   }));
 
 function secondOf(given: TestRow): number {
