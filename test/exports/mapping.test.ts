@@ -60,12 +60,8 @@ function written(
   return encode((header ? names : '') + text);
 }
 
-const WINDOWS_1252 = new Map(
-  Array.from({ length: 256 }, (_, byte) => [
-    new TextDecoder('windows-1252').decode(new Uint8Array([byte])),
-    byte,
-  ]),
-);
+const decode = (byte: number) => new TextDecoder('windows-1252').decode(new Uint8Array([byte]));
+const WINDOWS_1252 = new Map(Array.from({ length: 256 }, (_, byte) => [decode(byte), byte]));
 
 function isTime(value: unknown): value is string {
   return typeof value === 'string' && /^\d{4}-\d\d-\d\dT.*Z$/.test(value);

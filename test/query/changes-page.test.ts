@@ -40,12 +40,9 @@ function walk(db: Database, first: ChangesQuery) {
 }
 
 function expected(rows: readonly TestRow[], streams: readonly StreamName[], f: DetectionFilters): string[] {
-  return rows
-    .filter(
-      (one) =>
-        streams.includes(streamName(one.row.subscription_id ?? 7001, one.content_type)) && passes(one, f),
-    )
-    .map((one) => `${testId(testMatch(one))} ${one.version}`);
+  const streamOf = ({ row, content_type }: TestRow) => streamName(row.subscription_id ?? 7001, content_type);
+  const expected = rows.filter((one) => streams.includes(streamOf(one)) && passes(one, f));
+  return expected.map((one) => `${testId(testMatch(one))} ${one.version}`);
 }
 
 test('pages of any size together are exactly the matching rows, in order of arrival', () => {
