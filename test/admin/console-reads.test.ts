@@ -171,10 +171,8 @@ test('a window has its files, with their errors', async () => {
     ui.get<WindowDetail>(`window?export=newswire&window_start=${formatMs(at(window))}`);
   const [done, failed] = [await of(1), await of(2)];
   assert.deepEqual([done.letter, failed.letter], ['d', 'f']);
-  const files = [...done.files, ...failed.files].map(({ outcome, report }) => [
-    outcome,
-    report.errors?.length,
-  ]);
+  const all = [...done.files, ...failed.files];
+  const files = all.map(({ outcome, report }) => [outcome, report.errors?.length]);
   assert.deepEqual(files.flat(), ['applied', undefined, 'failed', 1]);
   const start = 'window_start=2026-11-21T10';
   for (const wrong of ['', `export=x&${start}:10:00Z`, `export=newswire&${start}:11:00Z`])

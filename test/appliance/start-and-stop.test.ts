@@ -13,7 +13,7 @@ import { sharedAppliance } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { fileName, ndjson, newRows, nextWindowMs } from '../support/export-files.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
-import { parseResponses } from '../support/raw-http.ts';
+import { bearer, parseResponses, rawRequest } from '../support/raw-http.ts';
 import { until } from '../support/until.ts';
 
 const CHANGES = `/v1/detections/changes?since=${new Date(Date.now() - DAY_MS).toISOString()}`;
@@ -34,37 +34,30 @@ assert.equal(filled.msg, 'file applied');
 await appliance.serving().stop();
 let url: string;
 
-const serve = () => runProgram(['serve', '--data', appliance.data, '--port', '0']);
-
-/** Runs the program during `use`; then Ctrl-C must end it with code 0. */
+/** Runs the program during `use`. */
 async function serving(use: (run: RunningProgram) => Promise<void>): Promise<void> {
-  const run = serve();
+  const run = runProgram(['serve', '--data', appliance.data, '--port', '0']);
   try {
     url = await run.url();
     await use(run);
-    assert.equal(await run.kill('SIGINT'), 0);
   } finally {
     await run.kill();
   }
 }
 
+/** Ctrl-C must end the program with code 0. */
+const interrupt = async (run: RunningProgram) => assert.equal(await run.kill('SIGINT'), 0);
+
 /** Stops the program while a client is reading. */
-async function stopping(use: (run: RunningProgram, reader: Reader) => Promise<void>): Promise<void> {
-  const run = serve();
-  try {
-    url = await run.url();
+const stopping = (use: (run: RunningProgram, reader: Reader) => Promise<void>): Promise<void> =>
+  serving(async (run) => {
     const reader = await stalledReader();
     run.kill('SIGTERM');
     await run.logged('the stop', ({ msg }) => msg === 'stopping');
     await use(run, reader);
-  } finally {
-    await run.kill();
-  }
-}
+  });
 
-function request(target: string): string {
-  return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${appliance.key}\r\n\r\n`;
-}
+const request = (target: string) => rawRequest(`GET ${target}`, bearer(appliance.key));
 
 type Reader = Awaited<ReturnType<typeof stalledReader>>;
 
@@ -120,7 +113,7 @@ test('a second signal ends it at once', async () => {
     assert.equal(await run.ended, 1);
     socket.destroy();
   });
-  await serving(async () => {});
+  await serving(interrupt);
 });
 
 test('a client that sends a hundred or more requests before the first response is disconnected', () =>
@@ -137,6 +130,7 @@ test('a client that sends a hundred or more requests before the first response i
     await run.until('the last line', () => paths().includes('/nowhere'));
     // Requests of a disconnected client are not processed.
     assert.ok(!paths().includes('/v1/detections/x'));
+    await interrupt(run);
   }));
 
 test('a log pipe without a reader does not delay a stop', () =>

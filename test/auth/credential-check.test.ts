@@ -105,10 +105,8 @@ test('a change by the operator applies to the next request', () => {
   ask(key);
   setKey(db, id, { scopes: ['exports:create'], daily_rows: 9 });
   setAccount(db, 'acme', { name: 'Acme' });
-  assert.deepEqual(
-    [ask(key).scopes, ask(key).daily_rows, ask(key).account.name],
-    [['exports:create'], 9, 'Acme'],
-  );
+  const { scopes, daily_rows, account } = ask(key);
+  assert.deepEqual([scopes, daily_rows, account.name], [['exports:create'], 9, 'Acme']);
   setAccount(db, 'acme', { name: 'Acme News' });
   revokeKey(db, id, NOW_MS);
   refusal('unauthorized', () => ask(key));

@@ -72,10 +72,8 @@ describe('a start', () => {
       assert.equal(await statusOf(url, made.key), 200);
       assert.equal(await statusOf(url, filed.key), 200);
       const created = lineOf(run, CREATED);
-      assert.deepEqual(
-        [created?.accounts, created?.subscriptions, created?.keys],
-        [['acme'], [7001], [made.id, filed.id]],
-      );
+      const { accounts, subscriptions, keys } = created ?? assert.fail();
+      assert.deepEqual([accounts, subscriptions, keys], [['acme'], [7001], [made.id, filed.id]]);
       assert.ok(!run.stderr().includes(filed.key.slice(-52)), 'the log contains a secret');
     });
     const { created_at: _, ...account } = await json('account', 'show', 'acme', '--data', data);

@@ -161,10 +161,8 @@ describe('beside a running appliance', () => {
     const id = key.split('_')[2] ?? '';
     await apply([newRow({ subscription_id: 9001 }), newRow({ subscription_id: 9002 })]);
     const removed = remove('account', 'remove', 'brief');
-    assert.deepEqual(
-      [removed.account, removed.subscriptions, removed.keys, removed.detections],
-      ['brief', [9001, 9002], [id], 2],
-    );
+    const { account, subscriptions, keys, detections: deleted } = removed;
+    assert.deepEqual([account, subscriptions, keys, deleted], ['brief', [9001, 9002], [id], 2]);
     assert.equal((await appliance.get('/v1/me', key)).status, 401);
     reading(join(appliance.data, 'access.db'), (db) => {
       for (const table of [

@@ -157,11 +157,8 @@ async function get(url: string, key: string, path: string): Promise<string> {
 }
 
 function dropFromCache(path: string): void {
-  execFileSync('dd', ['if=/dev/null', `of=${path}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0'], {
-    stdio: 'ignore',
-  });
-  const resident = execFileSync('fincore', ['--noheadings', '--bytes', '--output', 'RES', path])
-    .toString()
-    .trim();
-  if (Number(resident) > 0) throw new Error(`${resident} bytes of ${path} are still in the page cache`);
+  const toDrop = ['if=/dev/null', `of=${path}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0'];
+  execFileSync('dd', toDrop, { stdio: 'ignore' });
+  const resident = Number(execFileSync('fincore', ['--noheadings', '--bytes', '--output', 'RES', path]));
+  if (resident > 0) throw new Error(`${resident} bytes of ${path} are still in the page cache`);
 }

@@ -15,12 +15,8 @@ const SETTINGS = {
 };
 
 export async function mapped({ folder, rows, rounds }: Bench): Promise<Figure[]> {
-  const own = generated(
-    join(folder, 'own'),
-    rows,
-    SUBSCRIPTIONS,
-    ...['--form', 'csv', '--start', '20260615T1000Z'],
-  );
+  const asCsv = ['--form', 'csv', '--start', '20260615T1000Z'];
+  const own = generated(join(folder, 'own'), rows, SUBSCRIPTIONS, ...asCsv);
   const theirs = join(folder, 'theirs', basename(own));
   mkdirSync(join(folder, 'theirs'));
   const settings = { ...SETTINGS, WIREWATCH_EXPORTS_NEWSWIRE_COLUMNS: inAnotherShape(own, theirs) };

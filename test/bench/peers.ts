@@ -39,10 +39,8 @@ export async function peers(bench: Bench): Promise<Figure[]> {
   const page = await fetch(`${appliance.url}${path(0, null)}`, { headers });
   const nginx = await startNginx(bench.folder, Buffer.from(await page.arrayBuffer()), stops);
   const postgres = await startPostgres(bench.folder, join(data, 'detections.db'), stops);
-  return await compared(bench, { name: 'this program', url: appliance.url, path, headers }, [
-    nginx,
-    ...postgres,
-  ]);
+  const own = { name: 'this program', url: appliance.url, path, headers };
+  return await compared(bench, own, [nginx, ...postgres]);
 }
 
 async function compared(bench: Bench, ours: Peer, others: readonly Peer[]): Promise<Figure[]> {
@@ -74,9 +72,8 @@ const ROWS = `SELECT place, body FROM stream_row WHERE place > $1 AND place < $2
 const ONE_TEXT = `SELECT string_agg(body, ',' ORDER BY place) AS body, max(place) AS last FROM (${ROWS}) AS page`;
 
 async function startPostgres(folder: string, database: string, stops: Stops): Promise<Peer[]> {
-  const [bin] = globSync('/usr/lib/postgresql/*/bin').concat(
-    existsSync('/usr/bin/initdb') ? ['/usr/bin'] : [],
-  );
+  const onPath = existsSync('/usr/bin/initdb') ? ['/usr/bin'] : [];
+  const [bin] = [...globSync('/usr/lib/postgresql/*/bin'), ...onPath];
   if (bin === undefined) throw new Error('PostgreSQL is not installed: its initdb was not found');
   const home = join(folder, 'postgres');
   mkdirSync(home, { mode: 0o700 });
@@ -84,11 +81,8 @@ async function startPostgres(folder: string, database: string, stops: Stops): Pr
   if (account.uid !== undefined) chownSync(home, account.uid, account.gid ?? 0);
   execFileSync('chmod', ['o+x', folder]);
   const options = { ...account, cwd: '/', stdio: 'ignore' } as const;
-  execFileSync(
-    join(bin, 'initdb'),
-    ['-D', home, '-A', 'trust', '-U', 'bench', '-E', 'UTF8', '--no-sync'],
-    options,
-  );
+  const init = ['-D', home, '-A', 'trust', '-U', 'bench', '-E', 'UTF8', '--no-sync'];
+  execFileSync(join(bin, 'initdb'), init, options);
   const port = await freePort();
   const address = [`port=${port}`, 'listen_addresses=127.0.0.1', `unix_socket_directories=${home}`];
   const settings = [...address, 'shared_buffers=512MB'].flatMap((setting) => ['-c', setting]);

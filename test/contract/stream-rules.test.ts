@@ -97,10 +97,8 @@ test('as_of is never in the future, even if the clock is set back, and is accept
 test('changes during a walk by period reach the stream after the as_of of its first page', async () => {
   const stream7001 = 'subscription_id=7001&content_type=text';
   const month = `/v1/detections?from=2026-11-01T00:00:00Z&to=2026-11-21T00:00:00Z&limit=1&${stream7001}`;
-  server.store.deliver(
-    [text(1, 1, { first_detected_at: '2026-11-01T08:00:00Z' }), text(2)],
-    NOW_MS - 60 * MINUTE_MS,
-  );
+  const rows = [text(1, 1, { first_detected_at: '2026-11-01T08:00:00Z' }), text(2)];
+  server.store.deliver(rows, NOW_MS - 60 * MINUTE_MS);
   server.store.finishWindow('newswire', Date.parse('2026-11-21T11:30:00Z'));
   server.store.finishWindow('imagewire', Date.parse('2026-11-21T11:30:00Z'));
   const first = await read(`${month}&sort=first_detected_at`);

@@ -43,10 +43,7 @@ afterEach(async () => {
 
 function keep(open: () => Promise<MemoryPlace> = async () => place): ApplianceCopy {
   const { folder, db } = history;
-  const config = {
-    copy: { to: 'memory', standby: false, wait: false },
-    verify: { every_hours: 24 },
-  };
+  const config = { copy: { to: 'memory', standby: false, wait: false }, verify: { every_hours: 24 } };
   const log = (level: string) => (_: object, text: string) => void said.push(`${level}: ${text}`);
   kept = createApplianceCopy(
     config as Config,
@@ -118,10 +115,8 @@ test('a place that does not answer is an alert after five minutes, until it is w
   assert.equal(behind(), null);
   nowMs += 1;
   await nextTurn();
-  assert.match(
-    behind() ?? '',
-    /^memory: the place does not answer\. It answered last at 2026-11-20T09:00:00Z$/,
-  );
+  const unanswered = /^memory: the place does not answer\. It answered last at 2026-11-20T09:00:00Z$/;
+  assert.match(behind() ?? '', unanswered);
   assert.deepEqual(stateOf(copy), {
     to: 'memory',
     entries_behind: 1,
@@ -133,10 +128,8 @@ test('a place that does not answer is an alert after five minutes, until it is w
   await upToDate(copy);
   await nextTurn();
   assert.deepEqual([...alerts], []);
-  assert.deepEqual(said, [
-    'warn: cannot write the copy: it is tried again',
-    'info: the copy is up to date again',
-  ]);
+  const told = ['warn: cannot write the copy: it is tried again', 'info: the copy is up to date again'];
+  assert.deepEqual(said, told);
 });
 
 test('a place that is refused is an alert at once: behind since five minutes, not since 1970', async () => {

@@ -117,11 +117,8 @@ test('a command on a stopped installation waits for the copy, too', async () => 
   await writer.stop();
   renameSync(place, `${place}-away`);
   const refused = one.cli(['window', 'expect', 'newswire', '2026-11-20T08:00:00Z'], { anyStatus: true });
-  assertFailed(
-    refused,
-    1,
-    /could not be written, for which changes wait: .*\. What was begun is completed once/,
-  );
+  const unwritten = /could not be written, for which changes wait: .*\. What was begun is completed once/;
+  assertFailed(refused, 1, unwritten);
   bringBack();
   one.cli(['window', 'expect', 'newswire', '2026-11-20T09:00:00Z']);
   writer = await one.serve();

@@ -61,10 +61,9 @@ test('NDJSON: invalid UTF-8 fails the file, and every such line is named', async
     Buffer.concat([row.subarray(0, at), Buffer.from(bytes, 'hex'), row.subarray(at + 1)]),
   );
   const { errors } = await failed('ndjson', Buffer.concat([row, ...wrong, row]));
-  assert.deepEqual(
-    errors.map(({ line, expected }) => [line, expected]),
-    wrong.map((_, index) => [index + 2, 'UTF-8 text']),
-  );
+  const told = errors.map(({ line, expected }) => [line, expected]);
+  const expected = wrong.map((_, index) => [index + 2, 'UTF-8 text']);
+  assert.deepEqual(told, expected);
   await failed('ndjson', Buffer.from(ndjson([newRow()]), 'utf16le'));
 });
 

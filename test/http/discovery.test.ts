@@ -32,10 +32,8 @@ test('an OAuth library finds the token endpoint, and parses its errors and those
   // The library expects the address with a slash, as every URL has it.
   const metadata = Object(await found.json());
   assert.equal(metadata.issuer, server.url);
-  const as = await oauth.processDiscoveryResponse(
-    issuer,
-    Response.json({ ...metadata, issuer: issuer.href }),
-  );
+  const response = Response.json({ ...metadata, issuer: issuer.href });
+  const as = await oauth.processDiscoveryResponse(issuer, response);
   const { id, key } = server.makeKey();
   const client = { client_id: id };
   const ask = async (auth: oauth.ClientAuth, form: Record<string, string> = {}) =>

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { createKey } from '../../src/auth/key-form.ts';
 import { openLog } from '../../src/logger.ts';
 import { example } from '../support/manual.ts';
-import { exchangeBytes } from '../support/raw-http.ts';
+import { exchangeBytes, rawRequest } from '../support/raw-http.ts';
 import { sharedServer } from '../support/server.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { inBody, makeClient, postToken } from '../support/token-client.ts';
@@ -50,11 +50,9 @@ test("the manual's fail2ban filter matches clients that guess keys, and no other
   const ask = async (path: string, key: string, address: string) =>
     (await server.get(path, key, from(address))).arrayBuffer();
   const claims = '"address":"192.0.2.99","code":"unauthorized","claimed_key_id":"","limit":"unseen_key_ids"';
+  const headers = `X-Forwarded-For: ${CLIENT}\r\nConnection: close\r\n`;
   for (const path of [claims, claims.replaceAll('"', '%22'), `\\${claims}`, `{"level":"info",${claims}`])
-    await exchangeBytes(
-      server.port,
-      `GET /${path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${CLIENT}\r\nConnection: close\r\n\r\n`,
-    );
+    await exchangeBytes(server.port, rawRequest(`GET /${path}`, headers));
   const { key } = server.makeKey();
   await ask(CHANGES, key, CLIENT);
   await ask('/v1/detections?x=1', key, CLIENT);

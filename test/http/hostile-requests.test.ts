@@ -53,9 +53,8 @@ test('one credential, sent once, as Bearer', async () => {
 test('a request has one valid Host', async () => {
   const withHosts = async (...hosts: string[]) => {
     const lines = hosts.map((host) => `Host: ${host}\r\n`).join('');
-    return summaryOf(
-      await exchange(`GET ${GOOD} HTTP/1.1\r\n${lines}Connection: close\r\n${authorization}\r\n`),
-    );
+    const head = `GET ${GOOD} HTTP/1.1\r\n${lines}Connection: close\r\n${authorization}`;
+    return summaryOf(await exchange(`${head}\r\n`));
   };
   const good = words('x a_b.example:8080 127.0.0.1:80 [::1]:80 [fe80::1%25eth0] b%C3%BC.x');
   for (const host of ['', ...good]) assert.equal(await withHosts(host), '200 100', host);

@@ -90,10 +90,8 @@ test('dates are in the zone of the only subscription; the zone is shown as writt
   const { key: berlin } = server.makeKey({ subscriptions: [{ id: 7003, content_types: null }] });
   const day = 'from=2026-11-20&to=2026-11-20';
   const own = await period(day, berlin);
-  assert.deepEqual(
-    [own.from, own.to, own.time_zone, idsOf(own)],
-    ['2026-11-19T23:00:00Z', '2026-11-20T23:00:00Z', 'Europe/Berlin', ['t.7003.9.1']],
-  );
+  assert.deepEqual([own.from, own.to], ['2026-11-19T23:00:00Z', '2026-11-20T23:00:00Z']);
+  assert.deepEqual([own.time_zone, idsOf(own)], ['Europe/Berlin', ['t.7003.9.1']]);
   const utc = await period(`${day.replaceAll('20&', '19&')}&time_zone=utc`, berlin);
   assert.deepEqual([utc.from, utc.time_zone], ['2026-11-19T00:00:00Z', 'utc']);
   const instants = 'from=2026-11-19T23:00:00Z&to=2026-11-20T00:00:00Z';
@@ -103,19 +101,15 @@ test('dates are in the zone of the only subscription; the zone is shown as writt
 
 test('from may not be earlier than the day records begin; without records there is no bound and no row', async () => {
   assert.match(await refusal('from=2026-11-17&to=2026-11-21'), /^from: must not be before 2026-11-18/);
-  assert.match(
-    await refusal('from=2026-11-18&to=2026-11-21&content_type=image'),
-    /must not be before 2026-11-19/,
-  );
+  const images = 'from=2026-11-18&to=2026-11-21&content_type=image';
+  assert.match(await refusal(images), /must not be before 2026-11-19/);
   const { key: berlin } = server.makeKey({ subscriptions: [{ id: 7003, content_types: null }] });
   assert.equal((await period('from=2026-11-19&to=2026-11-19', berlin)).data.length, 1);
   assert.match(await refusal('from=2026-11-18&to=2026-11-19', berlin), /must not be before 2026-11-19/);
   const { key: empty } = server.makeKey({ subscriptions: [{ id: 7004, content_types: null }] });
   const page = await period('from=2001-01-01&to=2001-01-31', empty);
-  assert.deepEqual(
-    [page.data, page.next_cursor, page.has_more, page.from, page.to],
-    [[], null, false, '2001-01-01T00:00:00Z', '2001-02-01T00:00:00Z'],
-  );
+  assert.deepEqual([page.data, page.next_cursor, page.has_more], [[], null, false]);
+  assert.deepEqual([page.from, page.to], ['2001-01-01T00:00:00Z', '2001-02-01T00:00:00Z']);
   assert.match(await refusal('from=2001-01-01&to=2001-02-01', empty), /31 calendar days/);
 });
 
@@ -169,15 +163,11 @@ test('late detections of a current period are on unread pages, and in the next w
     for (let at = page; at.has_more; ids.push(...idsOf(at))) at = await read(`&cursor=${at.next_cursor}`);
     return ids;
   };
-  other.store.deliver(
-    [row('text', 1, '2026-11-20T10:00:00Z'), row('text', 2, '2026-11-21T10:00:00Z')],
-    NOW_MS - 2 * MINUTE_MS,
-  );
+  const early = [row('text', 1, '2026-11-20T10:00:00Z'), row('text', 2, '2026-11-21T10:00:00Z')];
+  other.store.deliver(early, NOW_MS - 2 * MINUTE_MS);
   const first = await read();
-  other.store.deliver(
-    [row('text', 3, '2026-11-20T09:00:00Z'), row('text', 4, '2026-11-20T11:00:00Z')],
-    NOW_MS - MINUTE_MS,
-  );
+  const late = [row('text', 3, '2026-11-20T09:00:00Z'), row('text', 4, '2026-11-20T11:00:00Z')];
+  other.store.deliver(late, NOW_MS - MINUTE_MS);
   assert.deepEqual(await walk(first), ['t.7001.1.1', 't.7001.4.1', 't.7001.2.1']);
   assert.deepEqual(await walk(await read()), ['t.7001.3.1', 't.7001.1.1', 't.7001.4.1', 't.7001.2.1']);
 });
@@ -199,12 +189,10 @@ test('a cursor is refused once period, zone, sort, subscriptions or filters chan
     ...[{ publisher_id: '5' }, { publisher_id: '' }, { exclude_publisher_id: '7' }],
     ...[{ domain: 'example.com' }, { exclude_domain: 'x.example' }, { band: 'medium' }, { min_band: 'off' }],
     ...[{ min_score: '0' }, { print: 'false' }, { source_id: 'x' }, { article_id: '1' }],
-  ])
-    assert.equal(
-      await refusal(changed({ ...other, cursor })),
-      'cursor: the period or filters changed; start again',
-      JSON.stringify(other),
-    );
+  ]) {
+    const why = await refusal(changed({ ...other, cursor }));
+    assert.equal(why, 'cursor: the period or filters changed; start again', JSON.stringify(other));
+  }
   for (const same of [
     ...[{ limit: '3', fields: 'id', schema_version: 'v1' }, { from: '2026-11-18T01:00:00.000+01:00' }],
     ...[{ time_zone: 'utc' }, { sort: '-first_detected_at' }, { subscription_id: '7002,7001,7002' }],
@@ -224,10 +212,8 @@ test("a walk continues after the key's subscriptions change, or is refused with 
   change(7001, 7002, 7003);
   const gained = await period(next, reader.key);
   // The default zone has changed: a new walk would have another period.
-  assert.deepEqual(
-    [gained.from, gained.to, gained.time_zone, idsOf(gained)],
-    [first.from, first.to, 'Europe/Berlin', ['t.7003.8.1']],
-  );
+  assert.deepEqual([gained.from, gained.to, gained.time_zone], [first.from, first.to, 'Europe/Berlin']);
+  assert.deepEqual(idsOf(gained), ['t.7003.8.1']);
   assert.equal((await period(query, reader.key)).time_zone, 'UTC', 'the period of a new walk');
   const after = await period(`${query.replace('&limit=1', '')}&cursor=${gained.next_cursor}`, reader.key);
   assert.deepEqual(idsOf(after), ['i.7001.3.1', 't.7001.2.1'], 'from here on also the new subscription');

@@ -1,10 +1,11 @@
 /** POST /oauth/token: requests, responses, and the use of an issued token. */
 import assert from 'node:assert/strict';
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { beforeEach, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { setKey } from '../../src/auth/keys.ts';
 import type { Scope } from '../../src/auth/scopes.ts';
+import { without } from '../support/installed.ts';
 import { example } from '../support/manual.ts';
 import { NOW_MS, sharedServer } from '../support/server.ts';
 import { basic, FORM, GRANT, granted, inBody, makeClient, tokenCalls } from '../support/token-client.ts';
@@ -114,9 +115,7 @@ describe('an issued token', () => {
   });
 });
 
-test("the manual's calls work", {
-  skip: spawnSync('curl', ['--version']).status !== 0 && 'curl is not installed',
-}, async () => {
+test("the manual's calls work", { skip: without('curl') }, async () => {
   const run = async (code: string) => {
     const script = code.replaceAll('http://127.0.0.1:8080', server.url);
     const env = { PATH: process.env.PATH, KEY: client.key };

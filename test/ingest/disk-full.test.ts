@@ -29,7 +29,7 @@ import { fileName, idOf, ndjson, newRow, newRows, nextWindowMs } from '../suppor
 import { openAlertsOf } from '../support/installation-state.ts';
 import { follow, readerOf } from '../support/lab.ts';
 import { failingCall } from '../support/preload.ts';
-import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+import { inFolder, type RunningProgram, type RunOptions, runProgram, serve } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
 const FULL = 'the disk is full: ingest waits for free space';
@@ -55,12 +55,12 @@ function onDisk(installation: Installation, folder: string) {
   for (const made of [disk, drop]) mkdirSync(made);
   const pidFile = join(folder, 'pid');
   const pid = () => readFileSync(pidFile, 'utf8').trim();
-  const serve = ['serve', '--drop', drop, '--port', '0'];
+  const options = ['--drop', drop, '--port', '0'];
   return {
     ...{ data, drop, key, cli, folder },
     /** Starts on the disk of its own, full if that is said. */
     start: (isFull: boolean, ...more: string[]) =>
-      runProgram([...serve, '--data', disk, ...more], TEST_SETTINGS, {
+      runProgram(['serve', ...options, '--data', disk, ...more], TEST_SETTINGS, {
         through: (program, args) => {
           const script = [COPY, ...(isFull ? [FILL] : []), RUN].join('; ');
           return ['unshare', [...NAMESPACE, script, 'sh', disk, data, pidFile, program, ...args]];
@@ -71,17 +71,14 @@ function onDisk(installation: Installation, folder: string) {
     /** Runs a command in the {@link NAMESPACE} of the running program. */
     async within(...args: string[]): Promise<string> {
       const own = ['--user', '--mount', '--preserve-credentials', '--target', pid()];
-      const through = (program: string, all: readonly string[]): [string, string[]] => {
-        return ['nsenter', [...own, program, ...all]];
-      };
+      const through: RunOptions['through'] = (program, all) => ['nsenter', [...own, program, ...all]];
       const run = runProgram([...args, '--data', disk], {}, { through });
       assert.equal(await run.ended, 0, run.stderr());
       return run.stdout();
     },
     /** Ingests a file in `data`, and ends the program. */
     async use(content: string, end: NodeJS.Signals = 'SIGTERM'): Promise<void> {
-      const run = runProgram([...serve, '--data', data], TEST_SETTINGS);
-      await run.url();
+      const run = await serve(data, ['--drop', drop], TEST_SETTINGS);
       await applied(run, drop, content);
       // Then a kill cannot leave an entry only in the log, which a full disk has no room to apply.
       const wal = join(data, 'detections.db-wal');
@@ -103,7 +100,9 @@ function diskTest(title: string, use: (own: ReturnType<typeof onDisk>) => Promis
 
 const rowsOf = (count: number) => ndjson(newRows(count, { article_headline: 'x'.repeat(2000) }));
 
-async function applied(run: RunningProgram, drop: string, content: string | null, name = nextName()) {
+type Running = Pick<RunningProgram, 'logged'>;
+
+async function applied(run: Running, drop: string, content: string | null, name = nextName()) {
   if (content !== null) putFile(drop, name, content);
   await run.logged(`${name} to be applied`, ({ msg, file }) => msg === 'file applied' && file === name);
 }
@@ -208,9 +207,7 @@ diskTest(
 
 test(
   'a stop during the first start without space ends the program, also if there is space again just then',
-  {
-    skip: NO_PRELOAD,
-  },
+  { skip: NO_PRELOAD },
   () =>
     inFolder(async (folder) => {
       // A new database does not get its name.
@@ -218,8 +215,7 @@ test(
       full.begin();
       // One attempt, one wait: the stop comes within the last wait.
       const env = { ...full.settings, WIREWATCH_HASTE: '100' };
-      const run = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], env);
-      await run.url();
+      const run = await serve(join(folder, 'data'), [], env);
       await run.logged('the full disk', ({ msg }) => msg === FULL);
       full.end();
       run.kill('SIGTERM');

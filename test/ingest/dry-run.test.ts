@@ -70,20 +70,16 @@ test('what keeps a file waiting, and what is left out of it, is said', () => {
   const name = fileName('newswire', nextWindowMs());
   appliance.cli(['ingest', 'pause']);
   const { when_dropped } = explain(name, ndjson([newRow()]));
-  assert.equal(
-    when_dropped,
-    'it would stay where it is until "wirewatch ingest resume", and then be applied',
-  );
+  const paused = 'it would stay where it is until "wirewatch ingest resume", and then be applied';
+  assert.equal(when_dropped, paused);
   appliance.cli(['ingest', 'resume']);
   const path = join(appliance.data, name);
   writeFileSync(path, ndjson([newRow(), newRow({ strength_score: 500 })]));
   const explained = runToEnd(['ingest', 'explain', path, '--data', appliance.data], {
     WIREWATCH_INGEST_BAD_ROWS: 'skip',
   });
-  assert.match(
-    explained.stdout,
-    /it would be applied, without its bad rows\.\neffect: 1 created, .* unchanged\n/,
-  );
+  const effect = /it would be applied, without its bad rows\.\neffect: 1 created, .* unchanged\n/;
+  assert.match(explained.stdout, effect);
 });
 
 test('before the first start, everything is new', () => {
@@ -161,14 +157,10 @@ test('names without an id, and misspelled columns, are noted', async () => {
   assert.equal(explain(name, ndjson(rows)).names_without_id, 1);
   const output = appliance.cli(['ingest', 'validate', join(appliance.data, name)]).stdout;
   assert.match(output, /^valid: 2 rows/);
-  assert.match(
-    output,
-    /1 row with article_publisher_name but without article_publisher_id: the name is ignored/,
-  );
-  assert.match(
-    output,
-    /ignored columns: article_headlin \(did you mean article_headline\?\), publisher_name/,
-  );
+  const unnamed = /1 row with article_publisher_name but without article_publisher_id: the name is ignored/;
+  assert.match(output, unnamed);
+  const ignored = /ignored columns: article_headlin \(did you mean article_headline\?\), publisher_name/;
+  assert.match(output, ignored);
   const line = await appliance.dropped(name, ndjson(rows));
   assert.equal(line.names_without_id, 1);
 });

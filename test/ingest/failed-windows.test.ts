@@ -105,10 +105,9 @@ test('window reset --all reads the held file of every failed window', async () =
   assert.ok(!isHeld, 'nothing is held any more');
   assert.ok(!not_applied.some(({ file }: { file: string }) => file === fileName('newswire', first)));
   appliance.cli(['ingest', 'resume']);
-  assert.deepEqual(
-    document.map(({ window_start, status }: Record<string, string>) => [window_start, status]),
-    [first, second].map((windowMs) => [formatMs(windowMs), 'done']),
-  );
+  const resets = document.map(({ window_start, status }: Record<string, string>) => [window_start, status]);
+  const done = [first, second].map((windowMs) => [formatMs(windowMs), 'done']);
+  assert.deepEqual(resets, done);
   await assertDetected(...rows);
   assert.equal(windowStatus('newswire', third), 'failed', 'no file may be held for it');
   assert.deepEqual(window('reset', 'newswire', '--all').document, []);

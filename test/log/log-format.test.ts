@@ -19,6 +19,7 @@ import { type Database, makeSchema, openContent, openDatabase } from '../../src/
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { createHistory, type History, QUIETLY, rescored, variedRows } from '../support/history.ts';
+import { without } from '../support/installed.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
 import { readStream, STREAMS } from '../support/streams.ts';
@@ -94,10 +95,8 @@ test('names every table of the log with its columns', () => {
   const columnsOf = (table: string) =>
     db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table).sort();
   const tables = [...LOGGED_TABLES, STREAM_TABLE].sort();
-  assert.deepEqual(
-    named.sort(),
-    tables.map((table) => [table, columnsOf(table)]),
-  );
+  const stored = tables.map((table) => [table, columnsOf(table)]);
+  assert.deepEqual(named.sort(), stored);
 });
 
 /** Follows only the manual's specification of bytes, without the program's own code. */
@@ -134,10 +133,7 @@ test('specifies segments, frames and entries', () => {
   assert.deepEqual(frames, []);
 });
 
-const has = (tool: string) => spawnSync(tool, ['--version']).status === 0;
-const canRead = has('python3') && has('zstd');
-
-describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not installed' }, () => {
+describe("the manual's reader", { skip: without('python3', 'zstd') }, () => {
   let history: History;
   before(async () => {
     history = await createHistory(1024);

@@ -3,13 +3,13 @@
  * (contract: Client procedures, Retry). Clients mostly wait for seconds, so several take the exam at the same time.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import { sampleText } from '../../src/samples/samples.ts';
 import { type Finding, RULES } from '../../src/tools/lab/exam-grades.ts';
 import { assertFailed, programCommand, runBeside } from '../support/command.ts';
+import { without } from '../support/installed.ts';
 import { type Lab, startLab } from '../support/lab.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -91,7 +91,7 @@ async function endLabs(): Promise<void> {
 }
 
 const noShell = process.platform === 'win32' && 'the commands are for a POSIX shell';
-const noPython = spawnSync('python3', ['--version']).status !== 0 && 'python3 is not installed';
+const noPython = without('python3');
 /** A change of a source: text, and what takes its place. */
 type Change = readonly [from: string, to: string];
 

@@ -25,6 +25,7 @@ import { test } from 'node:test';
 import { Refused } from '../../src/refused.ts';
 import { addonFolders, loadAddon, nativeBinding } from '../../src/store/addon.ts';
 import { environment, executable, home, PROJECT, temporary } from '../support/executable.ts';
+import { without } from '../support/installed.ts';
 
 const cache = () => join(home, '.cache', 'wirewatch');
 
@@ -70,9 +71,7 @@ test('NODE_OPTIONS loads no code', () => {
   openDatabase({ NODE_OPTIONS: `--require ${join(home, 'absent.js')}` });
 });
 
-const WITHOUT_COMPILER = spawnSync('cc', ['--version']).status !== 0 && 'no C compiler is installed';
-
-test('OPENSSL_CONF loads no library', { skip: WITHOUT_COMPILER }, () => {
+test('OPENSSL_CONF loads no library', { skip: without('cc') }, () => {
   const [library, settings, loaded] = ['so', 'cnf', 'loaded'].map((name) => join(home, `provider.${name}`));
   const code = `#include <stdio.h>\n__attribute__((constructor)) static void load(void) { fopen("${loaded}", "w"); }`;
   const args = ['-shared', '-fPIC', '-x', 'c', '-o', `${library}`, '-'];

@@ -92,10 +92,8 @@ test('the component list has what CycloneDX 1.6 requires', () => {
   assert.equal(bom.bomFormat, 'CycloneDX');
   assert.equal(bom.specVersion, '1.6');
   assert.equal(bom.version, 1);
-  assert.match(
-    bom.serialNumber,
-    /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
-  );
+  const uuid = /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+  assert.match(bom.serialNumber, uuid);
   if (bom.metadata.timestamp !== undefined)
     assert.match(bom.metadata.timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)$/);
   const all = [bom.metadata.component, ...bom.components].flatMap((one) => [one, ...(one.components ?? [])]);
@@ -103,15 +101,13 @@ test('the component list has what CycloneDX 1.6 requires', () => {
     assert.match(type, /^(application|library|platform)$/, name);
     assert.ok(name.length > 0 && version.length > 0, name);
     for (const { license, expression } of licenses ?? []) assert.ok(license?.id || expression, name);
-    for (const { alg, content } of hashes ?? []) {
+    for (const { alg, content } of hashes ?? [])
       assert.match(content, alg === 'SHA-512' ? /^[0-9a-f]{128}$/ : /^[0-9a-f]{64}$/, name);
-    }
   }
   const refs = new Set(all.map((one) => one['bom-ref']));
   assert.equal(refs.size, all.length, 'each reference must be unique');
-  for (const { ref, dependsOn } of bom.dependencies) {
+  for (const { ref, dependsOn } of bom.dependencies)
     for (const one of [ref, ...dependsOn]) assert.ok(refs.has(one), one);
-  }
 });
 
 test('the list names what licenses names: packages as in the lockfile, SQLite, Node with its libraries', () => {

@@ -16,14 +16,8 @@ await appliance.restart({ NODE_OPTIONS: `--max-old-space-size=${HEAP_MAX_MB}` })
 /** Writes a sample file into the drop folder, and waits until it is applied. */
 async function generated(options: readonly string[]): Promise<void> {
   const out = ['--out', appliance.drop, '--export', 'newswire', '--rows', String(ROWS)];
-  const { stdout } = appliance.cli([
-    'generate',
-    ...out,
-    '--subscriptions',
-    '7001:text',
-    ...options,
-    '--json',
-  ]);
+  const generate = ['generate', ...out, '--subscriptions', '7001:text', ...options, '--json'];
+  const { stdout } = appliance.cli(generate);
   const [{ file }] = JSON.parse(stdout);
   const name = basename(String(file));
   const line = await appliance.processed(name);

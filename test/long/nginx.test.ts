@@ -13,7 +13,7 @@ import { type Appliance, showLogOfFailures, startAppliance } from '../support/ap
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
 import { startNginx, WITHOUT_NGINX } from '../support/nginx.ts';
-import { sendBytes } from '../support/raw-http.ts';
+import { bearer, rawRequest, sendBytes } from '../support/raw-http.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
@@ -72,7 +72,7 @@ after(async () => {
 });
 
 const me = (headers = '') =>
-  `GET /v1/me HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${appliance.key}\r\n${headers}\r\n`;
+  rawRequest('GET /v1/me', `Connection: close\r\n${bearer(appliance.key)}${headers}`);
 
 /** Sends bytes. @returns all that comes until the connection ends, or until `isEnough` */
 async function ask(port: number, bytes: string, isEnough?: (received: Buffer) => boolean): Promise<string> {
@@ -82,13 +82,10 @@ async function ask(port: number, bytes: string, isEnough?: (received: Buffer) =>
 }
 
 /** The addresses of the requests in the log so far. */
-const addresses = () =>
-  new Set(
-    appliance
-      .serving()
-      .log.filter(({ msg }) => msg === 'request')
-      .map(({ address }) => address),
-  );
+function addresses() {
+  const requests = appliance.serving().log.filter(({ msg }) => msg === 'request');
+  return new Set(requests.map(({ address }) => address));
+}
 
 describe('through nginx', { skip }, () => {
   test('an ambiguous request hides no other, and spoils no answer to another client', async () => {
@@ -106,8 +103,7 @@ describe('through nginx', { skip }, () => {
   });
 
   test('pipelined requests are answered in their order, each once', async () => {
-    const health = 'GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n';
-    const missing = 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n';
+    const [health, missing] = [rawRequest('GET /v1/health'), rawRequest('GET /nowhere')];
     const answer = await ask(ports.buffered, `${health}${missing}${health}${missing}${me()}`);
     const statuses = [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
     assert.deepEqual(statuses, ['503', '404', '503', '404', '200']);

@@ -23,6 +23,7 @@ import {
 import { contentOf, fileName, ndjson, type Row } from '../support/export-files.ts';
 import { Follower } from '../support/followers.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
+import { without } from '../support/installed.ts';
 import { readerOf } from '../support/lab.ts';
 import { createMachinePair } from '../support/machine-pair.ts';
 import { movingClock } from '../support/preload.ts';
@@ -356,8 +357,7 @@ async function compare(nowMs: number): Promise<void> {
 
 const contentOfStopped = ({ data }: Installation) => withoutOpenDelivery(contentOfDetections(data));
 const isMissing = [...disks.values()].some(({ isMounted }) => !isMounted) && 'no disk can be mounted here';
-const skip =
-  NO_PRELOAD || isMissing || (spawnSync('python3', ['--version']).status !== 0 && 'python3 is not installed');
+const skip = NO_PRELOAD || isMissing || without('python3');
 
 test('a week of a site', { skip }, async (context) => {
   keep('other', site.addOtherAccount(one.cli));

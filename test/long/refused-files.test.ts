@@ -27,10 +27,8 @@ test('a stop does not wait for refused files, and their log and records are boun
   const recorded = programCalls(dirname(installation.data));
   const second = await installation.serve(recorded.settings);
   await until('all', () => !readdirSync(installation.drop).some((name) => name.endsWith('.txt')));
-  await until(
-    'an empty write-ahead log',
-    () => statSync(join(installation.data, 'detections.db-wal')).size === 0,
-  );
+  const ahead = join(installation.data, 'detections.db-wal');
+  await until('an empty write-ahead log', () => statSync(ahead).size === 0);
   const named = recorded.calls().map((call) => ('to' in call ? call.to : ''));
   let refused = 0;
   // How many files had been refused at each checkpoint.

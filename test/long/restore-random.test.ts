@@ -164,14 +164,9 @@ class World implements History {
     const applier = writer.begin();
     this.#scored += 1;
     const last_scored_at = formatMs(Date.UTC(2026, 9, 1) + this.#scored * SECOND_MS);
-    applier.apply(
-      batchOf(
-        articles.map((article_id) => ({
-          content_type: 'text',
-          row: { ...SEEN, article_id, last_scored_at, strength_score: this.#scored % 97 },
-        })),
-      ),
-    );
+    const scored = { ...SEEN, last_scored_at, strength_score: this.#scored % 97 };
+    const rowOf = (article_id: number) => ({ content_type: 'text', row: { ...scored, article_id } }) as const;
+    applier.apply(batchOf(articles.map(rowOf)));
     writer.commit(applier, { kind: 'test' });
   }
 

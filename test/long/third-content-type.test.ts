@@ -47,11 +47,8 @@ function programWithVideo(folder: string): string {
   }
   const options = { cwd: copy, stdio: 'pipe', encoding: 'utf8' } as const;
   writeFileSync(join(copy, 'src.json'), JSON.stringify({ extends: './tsconfig.json', include: ['src'] }));
-  execFileSync(
-    process.execPath,
-    ['node_modules/typescript/bin/tsc', '--noEmit', '--project', 'src.json'],
-    options,
-  );
+  const check = ['node_modules/typescript/bin/tsc', '--noEmit', '--project', 'src.json'];
+  execFileSync(process.execPath, check, options);
   execFileSync(process.execPath, ['build/bundle.mjs'], options);
   const program = join(folder, 'wirewatch');
   writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${copy}/dist/main.cjs' "$@"\n`);

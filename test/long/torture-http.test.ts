@@ -4,8 +4,5 @@ import { http, httpWith } from '../torture/http.ts';
 
 tortureTest(
   { ...http, run: (options) => httpWith(options, { hasShortTimeouts: true }) },
-  {
-    share: 0.002,
-    fired: ['requests', 'commands', 'silent', 'never reads', 'slow head'],
-  },
+  { share: 0.002, fired: ['requests', 'commands', 'silent', 'never reads', 'slow head'] },
 );

@@ -2,8 +2,4 @@
 import { tortureTest } from '../support/torture-test.ts';
 import { planted } from '../torture/planted.ts';
 
-tortureTest(planted, {
-  seed: 1,
-  share: 0.08,
-  fired: ['planted', 'caught'],
-});
+tortureTest(planted, { seed: 1, share: 0.08, fired: ['planted', 'caught'] });

@@ -1,12 +1,12 @@
 /** A hundredth of the torture's part `power`; and that it finds every missing sync. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { before, test } from 'node:test';
+import { without } from '../support/installed.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { recordStory, type Story } from '../torture/power/story.ts';
 import { cutPower } from '../torture/power.ts';
 
-const skip = spawnSync('gcc', ['--version']).error !== undefined && 'gcc is not installed';
+const skip = without('gcc');
 const folder = testFolder();
 const options = { seed: 20261122, share: 0.01, folder, onProgress: () => {} };
 let story: Story;

@@ -10,6 +10,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { onPath, programCommand } from '../support/command.ts';
+import { without } from '../support/installed.ts';
 import { example, topic } from '../support/manual.ts';
 import { shiftedClock } from '../support/preload.ts';
 import { type RunningProgram, runProgram } from '../support/program.ts';
@@ -33,18 +34,12 @@ const blocks = Array.from(
 type Block = (typeof blocks)[number];
 
 const ZONES = 'import zoneinfo; zoneinfo.ZoneInfo("Europe/Berlin")';
-const missing = [
-  ...['iconv', 'gzip', 'curl'].filter((tool) => spawnSync(tool, ['--version']).error !== undefined),
-  ...(spawnSync('python3', ['-c', ZONES]).status === 0 ? [] : ['python3 of version 3.9 with time zones']),
-];
-const isExecutable = process.env.WIREWATCH_PROGRAM !== undefined;
+const skip =
+  without('iconv', 'gzip', 'curl') ||
+  (spawnSync('python3', ['-c', ZONES]).status !== 0 && 'python3 of version 3.9 with time zones is missing') ||
+  (process.env.WIREWATCH_PROGRAM !== undefined && 'the clock of an executable cannot be set');
 
-describe('the page of your own exports', {
-  skip:
-    missing.length > 0
-      ? `not installed: ${missing.join(', ')}`
-      : isExecutable && 'the clock of an executable cannot be set',
-}, () => {
+describe('the page of your own exports', { skip }, () => {
   const folder = testFolder();
   const home = join(folder, 'home');
   const PATH = onPath(join(folder, 'bin'));

@@ -99,10 +99,8 @@ test('cursors of an earlier version are valid: their format is stable', () => {
 });
 
 test('a cursor of the stream contains its position and epoch, whatever was encoded before', () => {
-  const place = fc.record(
-    { position: fc.maxSafeNat(), epoch: fc.nat(2 ** 24 - 1) },
-    { noNullPrototype: true },
-  );
+  const members = { position: fc.maxSafeNat(), epoch: fc.nat(2 ** 24 - 1) };
+  const place = fc.record(members, { noNullPrototype: true });
   forAll(100, place, place, (first, second) => {
     const cursors = createStreamCursors(SECRET);
     for (const at of [first, second, { ...second, epoch: first.epoch }, first, { position: 0, epoch: 0 }]) {

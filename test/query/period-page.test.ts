@@ -71,12 +71,7 @@ const row: fc.Arbitrary<TestRow> = fc
   })
   .map(({ base, second, subscription_id, source_internal_id }) => ({
     ...base,
-    row: {
-      ...base.row,
-      subscription_id,
-      source_internal_id,
-      first_detected_at: timestamp(START + second),
-    },
+    row: { ...base.row, subscription_id, source_internal_id, first_detected_at: timestamp(START + second) },
   }));
 
 function secondOf(given: TestRow): number {
@@ -158,13 +153,10 @@ test('a filter that matches little ends a page after 50 chunks, even within a se
 });
 
 test('a page that begins within a second has no more rows than its limit', () => {
-  const given = [0, 0, 0, 1, 1, 1].map((offset, index) =>
-    textRow({
-      source_internal_id: index + 1,
-      article_id: 1 + (index % 2),
-      first_detected_at: timestamp(START + offset),
-    }),
-  );
+  const given = [0, 0, 0, 1, 1, 1].map((offset, index) => {
+    const ids = { source_internal_id: index + 1, article_id: 1 + (index % 2) };
+    return textRow({ ...ids, first_detected_at: timestamp(START + offset) });
+  });
   using store = createTestStore();
   store.deliver(given, 1000);
   for (const sort of SORTS)

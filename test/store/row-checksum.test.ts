@@ -34,11 +34,8 @@ function join(rows: readonly Row[]): Buffer {
 /** As a page is read: its text, and what {@link sealsSql} lists. */
 function check(rows: readonly Row[], data = join(rows)): number[] {
   const seals = rows.map(({ body, checksum }) => body.length * 2 ** 32 + (checksum >>> 0));
-  return requireChecksums(
-    data,
-    rows.map(({ place }) => place),
-    seals.join(),
-  );
+  const places = rows.map(({ place }) => place);
+  return requireChecksums(data, places, seals.join());
 }
 
 describe('a page', () => {
@@ -97,10 +94,8 @@ test('a text in two parts has the checksum of the whole, and SQL lists what is c
   const place = 2 ** 34 + 1;
   assert.equal(rowChecksum(place, '{"a":', Buffer.from('"ä"}')), rowChecksum(place, '{"a":"ä"}'));
   using store = createTestStore();
-  store.deliver(
-    [1, 2, 3].map((article_id) => ({ content_type: 'text', version: 1, row: { article_id } })),
-    1,
-  );
+  for (const article_id of [1, 2, 3])
+    store.deliver([{ content_type: 'text', version: 1, row: { article_id } }], 1);
   const page = store.reader
     .prepare<[], { readonly data: Buffer; readonly places: string; readonly seals: string }>(
       `SELECT CAST(group_concat(body, ',') AS BLOB) AS data, group_concat(place) AS places,

@@ -51,8 +51,6 @@ test('ordinals follow the order in which streams first appear, and are never reu
   history.apply([row(8, 'text')]);
   const select =
     "SELECT ordinal || ' ' || subscription_id || ':' || content_type || iif(removed, ' removed', '') FROM stream";
-  assert.equal(
-    history.db().prepare<[], string>(select).pluck().all().join(', '),
-    '1 8:image removed, 2 7:text, 3 8:text removed, 4 9:text, 5 8:text removed, 6 8:text',
-  );
+  const places = '1 8:image removed, 2 7:text, 3 8:text removed, 4 9:text, 5 8:text removed, 6 8:text';
+  assert.equal(history.db().prepare<[], string>(select).pluck().all().join(', '), places);
 });

@@ -13,11 +13,7 @@ export function openAccess(root: string, options: Partial<OpenAccessOptions> = {
 export type TestTerms = Partial<KeyTerms & Pick<NewKey, 'account_id'>>;
 
 /** Without any restriction but its subscriptions. */
-export const USUAL_TERMS: NewKeyTerms = {
-  name: 'Dashboard',
-  scopes: ['detections:read'],
-  subscriptions: [],
-};
+export const USUAL_TERMS: NewKeyTerms = { name: 'Dashboard', scopes: ['detections:read'], subscriptions: [] };
 
 /** For a key that reads both subscriptions that most tests have. */
 export const BOTH = [7001, 7002].map((id) => ({ id, content_types: null }));

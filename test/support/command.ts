@@ -33,17 +33,11 @@ export function programCommand(args: readonly string[], settings: Readonly<Recor
   if (executable) {
     folders ??= { cwd: testFolder(), addon: testFolder() };
     const { cwd, addon } = folders;
-    return {
-      command: executable,
-      args,
-      options: { env: { WIREWATCH_HASTE: HASTE, WIREWATCH_ADDON_DIR: addon, ...settings }, cwd },
-    };
+    const env = { WIREWATCH_HASTE: HASTE, WIREWATCH_ADDON_DIR: addon, ...settings };
+    return { command: executable, args, options: { env, cwd } };
   }
-  return {
-    command: process.execPath,
-    args: [MAIN, ...args],
-    options: { env: { WIREWATCH_HASTE: HASTE, PATH: process.env.PATH, ...settings } },
-  };
+  const env = { WIREWATCH_HASTE: HASTE, PATH: process.env.PATH, ...settings };
+  return { command: process.execPath, args: [MAIN, ...args], options: { env } };
 }
 
 /** Puts `wirewatch` into a folder, for shells. @returns a PATH that begins with the folder */

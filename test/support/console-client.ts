@@ -13,6 +13,8 @@ export interface Reply {
   readonly text: string;
 }
 
+type HeadersSent = Readonly<Record<string, string>>;
+
 /** The headers that a browser adds to what the console's pages send. */
 export const OWN_PAGE = { 'sec-fetch-site': 'same-origin' };
 
@@ -24,7 +26,7 @@ export function withSecret(secret: string): { readonly authorization: string } {
 export async function send(
   method: string,
   url: string,
-  headers: Readonly<Record<string, string>> = {},
+  headers: HeadersSent = {},
   body?: unknown,
 ): Promise<Reply> {
   // The server could close a keep-alive connection at the same moment.
@@ -69,20 +71,14 @@ export function consoleOf(origin: string, secret: string) {
     assert.equal(status, 200, `${path}: ${text}`);
     return JSON.parse(text);
   };
-  const post = (path: string, body: unknown = {}, headers: Readonly<Record<string, string>> = OWN_PAGE) =>
-    send('POST', `${origin}/console/${path}`, { ...headers, ...withSecret(secret) }, body);
+  const postTo = (path: string, body: unknown, headers: HeadersSent) =>
+    send('POST', `${origin}/${path}`, { ...headers, ...withSecret(secret) }, body);
+  const post = (path: string, body: unknown = {}) => postTo(`console/${path}`, body, OWN_PAGE);
   /** Asks for an operation, such as `key create`, as the app does. */
-  const operate = (
-    operation: string,
-    given: unknown = {},
-    headers: Readonly<Record<string, string>> = OWN_PAGE,
-  ) =>
-    send(
-      'POST',
-      `${origin}/operations/${operation.replaceAll(' ', '-')}`,
-      { 'content-type': 'application/json', ...headers, ...withSecret(secret) },
-      given,
-    );
+  const operate = (operation: string, given: unknown = {}, headers: HeadersSent = OWN_PAGE) => {
+    const all = { 'content-type': 'application/json', ...headers };
+    return postTo(`operations/${operation.replaceAll(' ', '-')}`, given, all);
+  };
   const done = async <Value>(status: number, operation: string, given: unknown, headers = {}) => {
     const reply = await operate(operation, given, { ...OWN_PAGE, ...headers });
     assert.equal(reply.status, status, `${operation}: ${reply.text}`);

@@ -18,10 +18,7 @@ export function contentOfDatabase(db: Database): Content {
   const tables = db.prepare<[], { name: string }>(TABLES).all();
   return Object.fromEntries(
     tables.map(({ name }) => {
-      const columns = db
-        .prepare<[string], { name: string }>('SELECT name FROM pragma_table_info(?)')
-        .all(name)
-        .map((column) => column.name);
+      const columns = db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(name);
       return [name, db.prepare(`SELECT ${columns.join()} FROM ${name} ORDER BY ${columns.join()}`).all()];
     }),
   );

@@ -85,9 +85,7 @@ export async function settle(followers: readonly Follower[], get: Get): Promise<
   for (const untilMs = performance.now() + TIMEOUT_MS; ; await sleep(50)) {
     for (const follower of followers) await follower.follow(get);
     const client = await fresh(get);
-    const faults = followers
-      .map((follower) => mismatchOf(follower, client))
-      .filter((fault) => fault !== null);
+    const faults = followers.flatMap((follower) => mismatchOf(follower, client) ?? []);
     if (faults.length === 0) return client;
     assert.ok(performance.now() < untilMs, faults.join('; '));
   }

@@ -169,10 +169,8 @@ export const rescored = (minute: number, score?: number) => ({
 });
 
 export function rowsFrom(from: number, count: number): HistoryRow[] {
-  return Array.from({ length: count }, (_, index) => ({
-    content_type: 'text',
-    row: { article_id: from + index },
-  }));
+  const rowOf = (article_id: number): HistoryRow => ({ content_type: 'text', row: { article_id } });
+  return Array.from({ length: count }, (_, index) => rowOf(from + index));
 }
 
 /** Creates a stopped history of several transactions, the last with many frames. */

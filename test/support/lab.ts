@@ -65,16 +65,12 @@ export async function sharedLab(args: readonly string[]): Promise<Lab> {
 }
 
 /** Runs a test on its own lab, in its own folder. */
-export function withLab(
-  args: readonly string[],
-  use: (lab: Lab, folder: string) => Promise<void>,
-): Promise<void> {
-  return inFolder(async (folder) => {
+export const withLab = (args: readonly string[], use: (lab: Lab, folder: string) => Promise<void>) =>
+  inFolder(async (folder) => {
     const lab = await startLab(folder, args);
     await use(lab, folder);
     await lab.stop();
   });
-}
 
 export const CHANGES = '/v1/detections/changes';
 /** A time for labs: the night of a DST change in Europe. */

@@ -7,10 +7,8 @@ import { type RunningProgram, runProgram } from './program.ts';
 
 /** Starts `serve` in a folder, optionally with `[log] file`. */
 export function serve(folder: string, file = ''): RunningProgram {
-  return runProgram(serving(folder), {
-    ...TEST_SETTINGS,
-    ...(file === '' ? {} : { WIREWATCH_LOG_FILE: file }),
-  });
+  const ofLog = file === '' ? {} : { WIREWATCH_LOG_FILE: file };
+  return runProgram(serving(folder), { ...TEST_SETTINGS, ...ofLog });
 }
 
 export function serving(folder: string): string[] {

@@ -71,11 +71,8 @@ export function parseResponses(bytes: Buffer, methods: readonly string[]): RawRe
     if (!Number.isInteger(length) || at + length > bytes.length)
       throw new Error(`${line}: Content-Length is ${length}, but ${bytes.length - at} bytes were received`);
     const sent = bytes.subarray(at, at + length);
-    responses.push({
-      status,
-      headers,
-      body: unpacked(sent, headers.get('content-encoding')).toString('utf8'),
-    });
+    const body = unpacked(sent, headers.get('content-encoding')).toString('utf8');
+    responses.push({ status, headers, body });
     at += length;
   }
   return responses;
@@ -123,10 +120,8 @@ export function follow(socket: Socket) {
 /** The responses to requests written as `METHOD target`, each checked against the document. */
 export function checkedResponses(received: string, requests: readonly string[]): RawResponse[] {
   const parts = requests.map((request) => request.split(' '));
-  const responses = parseResponses(
-    Buffer.from(received, 'latin1'),
-    parts.map(([method = '']) => method),
-  );
+  const methods = parts.map(([method = '']) => method);
+  const responses = parseResponses(Buffer.from(received, 'latin1'), methods);
   for (const [at, answer] of responses.entries()) {
     const [method = '', target = ''] = parts[at] ?? [];
     checkResponse({ method, target, ...answer });

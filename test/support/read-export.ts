@@ -67,10 +67,9 @@ export async function applied(
   assert.equal(result.kind, 'read', JSON.stringify(result));
   assert.equal(result.counts.rows, rows.length);
   const matches = matchesOf(batches);
-  assert.deepEqual(
-    matches.map(({ article }) => article.id),
-    rows.map((row) => row.article_id),
-  );
+  const ids = matches.map(({ article }) => article.id);
+  const expected = rows.map((row) => row.article_id);
+  assert.deepEqual(ids, expected);
   return matches;
 }
 

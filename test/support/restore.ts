@@ -99,7 +99,7 @@ export async function served(data: string): Promise<readonly Record<string, unkn
   const serving = await serve(data);
   if (!isThere)
     await serving.logged(
-      'detections.db to be rebuilt',
+      'a rebuild',
       ({ msg }) => msg === 'detections.db was brought up to date from the log',
     );
   assert.equal(await serving.stop(), 0);

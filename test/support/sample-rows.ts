@@ -5,10 +5,8 @@ import type { ExportName } from '../../src/detection/content-type.ts';
 import { exportRows, type SampleRow, type SampleSubscription } from '../../src/tools/generate/rows.ts';
 
 export const START_MS = Date.parse('2026-11-21T10:10:00Z');
-export const BOTH: SampleSubscription[] = [7001, 7002].map((id) => ({
-  id,
-  content_types: ['text', 'image'],
-}));
+const content_types = ['text', 'image'] as const;
+export const BOTH: SampleSubscription[] = [7001, 7002].map((id) => ({ id, content_types }));
 
 export function rowsOf(
   exportName: ExportName,

@@ -57,22 +57,13 @@ const EXPORT_ROW: ExportRow = {
 
 export function testMatch({ content_type, row }: TestRow): Match {
   const photoPath = (id: number) => `/photos/${id}?signature=abc`;
-  return readMatch(
-    renderRow(
-      content_type,
-      { ...EXPORT_ROW, ...row },
-      { exportedAtDefault: '2026-11-20T08:10:00Z', photoPath },
-    ),
-  );
+  const options = { exportedAtDefault: '2026-11-20T08:10:00Z', photoPath };
+  return readMatch(renderRow(content_type, { ...EXPORT_ROW, ...row }, options));
 }
 
 export function testId(match: Match): string {
-  return formatDetectionId(
-    match.content_type,
-    match.subscription_id,
-    match.source.internal_id,
-    match.article.id,
-  );
+  const { content_type, subscription_id, source, article } = match;
+  return formatDetectionId(content_type, subscription_id, source.internal_id, article.id);
 }
 
 /** What ingest stores of a match. */

@@ -93,15 +93,9 @@ export function windowFile(exportName: ExportName, windowMs: number, of: readonl
 }
 
 /** Rows for a subscription, in one window or in several; some are of detections that are scored again. */
-export function rowsOf(
-  exportName: ExportName,
-  id: number,
-  startMs: number,
-  rows: number,
-  windows = 1,
-): Row[] {
+export function rowsOf(exportName: ExportName, id: number, windowStartMs: number, rows: number, windows = 1) {
   const subscriptions = [{ id, content_types: ['text', 'image'] as const }];
-  return [...exportRows({ seed: 'week', exportName, windowStartMs: startMs, rows, windows, subscriptions })];
+  return [...exportRows({ seed: 'week', exportName, windowStartMs, rows, windows, subscriptions })];
 }
 
 /**
@@ -115,10 +109,8 @@ export function createClients(folder: string, key: string, settings: Readonly<Re
   writeFileSync(join(folder, 'client.ts'), sampleText('client-ts'));
   let pull: RunningProgram | null = null;
   const run = async ([program = '', ...args]: readonly string[], env: Record<string, string>) => {
-    await promisify(execFile)(program, args, {
-      cwd: folder,
-      env: { PATH: process.env.PATH, KEY: key, ...env },
-    });
+    const all = { PATH: process.env.PATH, KEY: key, ...env };
+    await promisify(execFile)(program, args, { cwd: folder, env: all });
   };
   const stored = (name: string, table: string) => {
     using db = new DatabaseSync(join(folder, name), { readOnly: true, timeout: 10_000 });
@@ -135,9 +127,8 @@ export function createClients(folder: string, key: string, settings: Readonly<Re
     async pullFrom(url: string): Promise<void> {
       await endPull();
       const files = ['--key-file', join(folder, 'key'), '--into', join(folder, 'pull')];
-      pull = runProgram(['pull', '--base-url', url, ...files, '--full', '--follow'], settings, {
-        isKept: true,
-      });
+      const args = ['pull', '--base-url', url, ...files, '--full', '--follow'];
+      pull = runProgram(args, settings, { isKept: true });
     },
     /** Has both others read to the end. */
     async read(typescriptFrom: string, pythonFrom: string, since: string): Promise<void> {
@@ -164,9 +155,6 @@ export function comparable(detections: readonly { readonly id: string }[]): Map<
 export function assertSame(actual: Map<string, string>, expected: Map<string, string>, what: string): void {
   const ids = [...new Set([...actual.keys(), ...expected.keys()])];
   const differing = ids.filter((id) => actual.get(id) !== expected.get(id)).slice(0, 3);
-  assert.deepEqual(
-    differing.map((id) => actual.get(id)),
-    differing.map((id) => expected.get(id)),
-    what,
-  );
+  const of = (rows: typeof actual) => differing.map((id) => rows.get(id));
+  assert.deepEqual(of(actual), of(expected), what);
 }

@@ -32,11 +32,7 @@ import { filesBelow } from '../support/test-folder.ts';
 import { DAMAGE_KINDS, type DamageKind, damaged, type Files, isSame } from './damage/damage-files.ts';
 import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 
-export const damage: Part = {
-  name: 'damage',
-  about: 'damages logs, databases and copies 10,000 times',
-  run,
-};
+export const damage: Part = { name: 'damage', about: 'damages logs, databases and copies 10,000 times', run };
 
 /** Of each target. */
 const TIMES = 1430;
@@ -65,9 +61,8 @@ async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Ou
       for (let time = 0; time < times; time += 1) {
         const kind = kinds[time % kinds.length] ?? 'bit';
         const result = await damageOnce(scene, target, { kind, prng, time }).catch((error: unknown) => {
-          tally.failures.push(
-            `seed ${seed}, ${name}, ${kind}, number ${time}: ${String(error).slice(0, 300)}`,
-          );
+          const what = `seed ${seed}, ${name}, ${kind}, number ${time}`;
+          tally.failures.push(`${what}: ${String(error).slice(0, 300)}`);
           return 'WRONG';
         });
         tally.count(`${name}, ${kind}`);
@@ -113,8 +108,8 @@ async function refuses(paths: readonly string[], work: () => unknown): Promise<b
     return false;
   } catch (error) {
     if (!(error instanceof Refused) && !(error instanceof LogDamage)) throw error;
-    if (!isSame(before, readAll(paths)))
-      throw new Error(`it was refused, but changed files: ${error.message}`);
+    const { message } = error;
+    if (!isSame(before, readAll(paths))) throw new Error(`it was refused, but changed files: ${message}`);
     return true;
   }
 }

@@ -170,14 +170,10 @@ class Histories implements History {
     // A failure is seen when it is awaited.
     done.then(noteEnd, noteEnd);
     await Promise.resolve();
-    if (calls !== at || how !== 'pause') return done;
-    if (isDone) return done;
+    if (isDone || calls !== at || how !== 'pause') return done;
     this.#note('stands still', 'stands still');
-    this.#paused.set(machine, {
-      work: done,
-      go: gate.resolve,
-      kill: () => gate.reject(new Killed('killed')),
-    });
+    const kill = () => gate.reject(new Killed('killed'));
+    this.#paused.set(machine, { work: done, go: gate.resolve, kill });
   }
 
   async #goOn(machine: Machine, { work, go, kill }: Paused): Promise<void> {
@@ -193,21 +189,18 @@ class Histories implements History {
       await work;
       if (machine.isWriter && readRole(machine.folder).epoch_due !== null) await this.#kill(machine);
     } catch (error) {
-      if (error instanceof TakenOver) {
-        this.#takenOver(machine);
-        return;
-      }
+      if (error instanceof TakenOver) return this.#takenOver(machine);
+      const { message } = error as Error;
       const isExpected =
         error instanceof Killed ||
         // The writer deleted an old generation while it was read.
-        / is missing$/.test((error as Error).message) ||
+        / is missing$/.test(message) ||
         error instanceof DatabaseBehind ||
-        (error as Error).message === 'the place is away';
+        message === 'the place is away';
       // A standby that promoted itself while another did.
-      const isLate = error instanceof Refused && /writer is alive and faster/.test(error.message);
+      const isLate = error instanceof Refused && /writer is alive and faster/.test(message);
       // An old writer between its log and its access.db: it learns why with its next write.
-      const isReplaced =
-        error instanceof Refused && /of another state of this installation/.test(error.message);
+      const isReplaced = error instanceof Refused && /of another state of this installation/.test(message);
       if (isReplaced && !isAgain) return this.#settled(machine, machine.ship(), true);
       if (!isExpected && !isLate) throw error;
       await this.#kill(machine);
@@ -232,10 +225,8 @@ class Histories implements History {
     assert.ok(writers().length <= 1, 'two writers');
     if (writers().length === 0) {
       if (this.#other.isTakenOver) await this.#other.becomeStandby();
-      await this.#settled(
-        this.#other,
-        this.#other.follow((follower) => follower.promote({ by: 'the end' })),
-      );
+      const promotion = this.#other.follow((follower) => follower.promote({ by: 'the end' }));
+      await this.#settled(this.#other, promotion);
     }
     const [writer] = writers();
     assert.ok(writer);
@@ -256,11 +247,8 @@ class Histories implements History {
       const epochs = writer.db.prepare('SELECT count(*) FROM version_epoch').pluck().get();
       assert.equal(epochs, 0, 'an epoch began, though nothing was lost');
       const positions = new Set(writer.rows().map(({ position }) => position));
-      assert.deepEqual(
-        [...this.#client.positions].filter((position) => !positions.has(position)),
-        [],
-        'a client saw what the writer lacks',
-      );
+      const lacking = [...this.#client.positions].filter((position) => !positions.has(position));
+      assert.deepEqual(lacking, [], 'a client saw what the writer lacks');
     }
     this.#client.read(writer.rows().filter(({ position }) => position > this.#client.cursor));
     for (const row of newest(writer.rows()).values()) {

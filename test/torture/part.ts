@@ -74,14 +74,12 @@ export async function runHistories(
   const numbers: readonly number[] = TORTURE_CASE === undefined ? all : JSON.parse(TORTURE_CASE);
   for (const number of numbers) {
     const history = make(number, tally);
-    const error: unknown = await history.run().then(
-      () => null,
-      (thrown) => thrown,
-    );
-    history.end(error === null);
-    const said = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const failed = (error: unknown) =>
+      error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const said = await history.run().then(() => null, failed);
+    history.end(said === null);
     const steps = history.steps.join(', ');
-    if (error !== null)
+    if (said !== null)
       tally.failures.push(`TORTURE_CASE='[${number}]', after ${steps}: ${said.slice(0, 900)}`);
     tally.count('histories');
     onProgress(`history ${number + 1}: ${steps}`);

@@ -84,12 +84,8 @@ async function runTest(copy: string, test: string) {
   const own = { WIREWATCH_HASTE: '20', NODE_COMPILE_CACHE: join(copy, 'dist', 'compiled') };
   // The bundles of the run around it have no planted fault.
   const env = { ...inherited, ...own, WIREWATCH_TEST_BUNDLES: undefined };
-  const args = [
-    '--disable-warning=ExperimentalWarning',
-    '--test-reporter=tap',
-    '--test-force-exit',
-    testPath(copy, test),
-  ];
+  const options = ['--disable-warning=ExperimentalWarning', '--test-reporter=tap', '--test-force-exit'];
+  const args = [...options, testPath(copy, test)];
   const child = spawn(process.execPath, args, {
     cwd: copy,
     env,

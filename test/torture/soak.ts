@@ -104,11 +104,10 @@ export async function soakWith(
 }
 
 async function sampleOf(data: string, admin: string, removalMs: number): Promise<Sample> {
-  const sizes = filesBelow(data).map((path) => {
-    return { path, bytes: statSync(path, { throwIfNoEntry: false })?.size ?? 0 };
-  });
+  const bytesOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  const paths = filesBelow(data);
   const sum = (isIn: (path: string) => boolean) =>
-    sizes.reduce((all, { path, bytes }) => all + (isIn(path) ? bytes : 0), 0) / MIB;
+    paths.filter(isIn).reduce((all, path) => all + bytesOf(path), 0) / MIB;
   const { memoryMib, files } = await readProcess(admin);
   return {
     'memory, MiB': memoryMib,
@@ -177,17 +176,11 @@ function startWorkload(
     const rows = lasting.map((row) => {
       const strength_score = prng.below(101);
       scores.set(idOf(row), strength_score);
-      return {
-        ...row,
-        strength_score,
-        last_scored_at: formatMs(Date.parse(String(row.last_scored_at)) + number * 1000),
-      };
+      const last_scored_at = formatMs(Date.parse(String(row.last_scored_at)) + number * 1000);
+      return { ...row, strength_score, last_scored_at };
     });
-    // It waits until the rows come.
-    const waiting = follower.follow(
-      getAs(appliance.serving, appliance.key, { headers: { prefer: 'wait=60' } }),
-    );
-    await Promise.all([waiting, drop(nameOf(number, 'lasting'), rows)]);
+    const untilRowsCome = getAs(appliance.serving, appliance.key, { headers: { prefer: 'wait=60' } });
+    await Promise.all([follower.follow(untilRowsCome), drop(nameOf(number, 'lasting'), rows)]);
     tally.count('corrections', rows.length);
     await until('the follower to have the corrections', async () => {
       await follower.follow(getAs(appliance.serving, appliance.key));
@@ -197,9 +190,8 @@ function startWorkload(
 
   return async (number) => {
     await correctLasting(number);
-    const removalMs = await passSubscription(appliance, 100_000 + number, (rows) =>
-      drop(nameOf(number, 'passing'), rows),
-    );
+    const dropPassing = (rows: readonly Row[]) => drop(nameOf(number, 'passing'), rows);
+    const removalMs = await passSubscription(appliance, 100_000 + number, dropPassing);
     tally.count('keys made and revoked');
     tally.count('removals');
     if (number % BACKUP_EVERY_ROUNDS === 1) {
@@ -287,10 +279,8 @@ function curveOf(samples: readonly number[]): string {
   const columns = Math.min(COLUMNS, samples.length);
   const most = Math.max(1, ...samples);
   return Array.from({ length: columns }, (_, column) => {
-    const part = samples.slice(
-      Math.floor((samples.length * column) / columns),
-      Math.floor((samples.length * (column + 1)) / columns),
-    );
+    const from = (at: number) => Math.floor((samples.length * at) / columns);
+    const part = samples.slice(from(column), from(column + 1));
     return BLOCKS[Math.min(BLOCKS.length - 1, Math.floor((Math.max(...part) / most) * BLOCKS.length))];
   }).join('');
 }

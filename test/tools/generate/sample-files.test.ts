@@ -27,10 +27,10 @@ function unpacked(file: string): string {
 
 const ndjson = (text: string) => text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
 
-const asText = (row: SampleRow) =>
-  Object.fromEntries(
-    Object.entries(row).map(([column, value]) => [column, value === null ? '' : String(value)]),
-  );
+const asText = (row: SampleRow) => {
+  const texts = Object.entries(row).map(([column, value]) => [column, value === null ? '' : String(value)]);
+  return Object.fromEntries(texts);
+};
 
 test('files are byte-identical across runs in every form, and unpack to the same rows', async () => {
   const [first, second] = [testFolder(), testFolder()];

@@ -25,17 +25,8 @@ const ODDITIES = [
     0 -1 +1 01 1.0 1e3 0x10 NaN null true 9007199254740993 , 1,,2 ,1 1,2,3,4,5 %00 ünïcödé 💥 ../../etc/passwd
     __proto__ constructor toString hasOwnProperty % %zz %ff %c0%af %ed%a0%80 * [] {} $& $1 text image off max v1 V1
     example.com https://example.com/ http://user@example.com:80/x?y#z xn-- UTC europe/berlin Etc/GMT+14 +02:00`),
-  ...[
-    '',
-    ' ',
-    "' OR 1=1 --",
-    '"; DROP TABLE detection;',
-    '\u0000',
-    '\u0001',
-    '\n',
-    '\r\nX-Injected: yes',
-    '\ud800',
-  ],
+  ...['', ' ', "' OR 1=1 --", '"; DROP TABLE detection;'],
+  ...['\u0000', '\u0001', '\n', '\r\nX-Injected: yes', '\ud800'],
   ...['\u202e', '9'.repeat(15), '9'.repeat(16), '1'.repeat(400), 'a'.repeat(3000)],
 ];
 
@@ -85,11 +76,10 @@ function withMisplaced(prng: Prng, { credentials, misplaced }: FuzzFacts, reques
   const inTarget = targetSafe(encodeLoosely(secret));
   const [path = '', query] = request.target.split('?', 2);
   switch (prng.below(4)) {
-    case 0:
-      return {
-        ...request,
-        headers: [...request.headers, [prng.pick(MISPLACED_HEADERS), headerSafe(secret)]],
-      };
+    case 0: {
+      const added = [prng.pick(MISPLACED_HEADERS), headerSafe(secret)] as const;
+      return { ...request, headers: [...request.headers, added] };
+    }
     case 1: {
       const added = `${prng.pick(MISPLACED_PARAMETERS)}=${inTarget}`;
       return { ...request, target: `${path}?${query === undefined ? added : `${query}&${added}`}` };
@@ -165,9 +155,8 @@ function makeQuery(prng: Prng, facts: FuzzFacts, path: string): string {
 /** Valid parameters for this path. */
 function usualParts(prng: Prng, { nowMs, cursors }: FuzzFacts, path: string): string[] {
   const ago = (ms: number) => new Date(nowMs - ms).toISOString();
-  if (path === '/v1/detections/changes') {
+  if (path === '/v1/detections/changes')
     return [prng.chance(0.5) ? `since=${ago(prng.below(2_600_000_000))}` : `cursor=${prng.pick(cursors)}`];
-  }
   if (path !== '/v1/detections') return [];
   const days = 1 + prng.below(20);
   return [`from=${ago(days * 86_400_000).slice(0, 10)}`, `to=${ago(0).slice(0, 10)}`];
@@ -205,15 +194,10 @@ function tokenRequest(prng: Prng, { client }: FuzzFacts): FuzzRequest {
     ...(prng.chance(0.08) ? [`padding=${'x'.repeat(3500 + prng.below(1200))}`] : []),
   ];
   const form = fields.join('&');
-  const headers: [string, string][] = [
-    [
-      'Content-Type',
-      prng.chance(0.85) ? 'application/x-www-form-urlencoded' : headerSafe(prng.pick(HEADER_VALUES)),
-    ],
-  ];
-  if (prng.chance(0.3)) {
+  const type = prng.chance(0.85) ? 'application/x-www-form-urlencoded' : headerSafe(prng.pick(HEADER_VALUES));
+  const headers: [string, string][] = [['Content-Type', type]];
+  if (prng.chance(0.3))
     headers.push(['Authorization', `Basic ${mutated(prng, btoa(`${client.id}:${client.secret}`), 0.3)}`]);
-  }
   return {
     method: prng.chance(0.95) ? 'POST' : prng.pick(METHODS),
     target: prng.chance(0.95) ? '/oauth/token' : '/oauth/token?grant_type=client_credentials',

@@ -121,23 +121,18 @@ export async function startTarget(hasShortTimeouts: boolean) {
 
 /** Detections and photos to read. */
 async function fill(appliance: Appliance) {
-  const texts = Array.from({ length: ROWS }, (_, at) =>
-    newRow({
-      strength_score: (at * 7) % 101,
-      article_domain: 'example.com',
-      subscription_id: 7001 + (at % 2),
-    }),
-  );
+  const texts = Array.from({ length: ROWS }, (_, at) => {
+    const members = { strength_score: (at * 7) % 101, subscription_id: 7001 + (at % 2) };
+    return newRow({ ...members, article_domain: 'example.com' });
+  });
   const images = newRows(ROWS, { source_internal_id: PHOTO_ID });
   const large = newRow({ source_internal_id: LARGE_PHOTO_ID });
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
   await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([...images, large]));
-  mkdirSync(join(appliance.data, 'photos'), { recursive: true });
-  writeFileSync(join(appliance.data, 'photos', `${PHOTO_ID}.jpg`), 'not really a photo');
-  writeFileSync(
-    join(appliance.data, 'photos', `${LARGE_PHOTO_ID}.jpg`),
-    Buffer.alloc(LARGE_PHOTO_BYTES, 'x'),
-  );
+  const photos = join(appliance.data, 'photos');
+  mkdirSync(photos, { recursive: true });
+  writeFileSync(join(photos, `${PHOTO_ID}.jpg`), 'not really a photo');
+  writeFileSync(join(photos, `${LARGE_PHOTO_ID}.jpg`), Buffer.alloc(LARGE_PHOTO_BYTES, 'x'));
   return { texts, images, large };
 }
 

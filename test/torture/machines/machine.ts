@@ -159,11 +159,8 @@ export class Machine {
   async apply(ids: readonly number[], score = 50): Promise<void> {
     await this.#transact((writer) => {
       const applier = writer.begin();
-      applier.apply(
-        batchOf(
-          ids.map((article_id) => ({ content_type: 'text', row: { article_id, strength_score: score } })),
-        ),
-      );
+      const rowOf = (article_id: number) => ({ article_id, strength_score: score });
+      applier.apply(batchOf(ids.map((id) => ({ content_type: 'text', row: rowOf(id) }))));
       writer.commit(applier, { kind: 'test' });
     });
   }

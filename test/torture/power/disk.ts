@@ -247,10 +247,8 @@ const SECTORS = [512, 4096] as const;
 const PROBABILITIES = [0.05, 0.3, 0.5, 0.7, 0.95] as const;
 
 export function pickSurvivors(prng: Prng): Survivors {
-  return {
-    content: prng.pick(SURVIVALS),
-    names: prng.pick(['nothing', 'everything', 'the beginning', 'some']),
-  };
+  const content = prng.pick(SURVIVALS);
+  return { content, names: prng.pick(['nothing', 'everything', 'the beginning', 'some']) };
 }
 
 /** Replaces a folder's content by a disk as a power cut may leave it. */
@@ -262,29 +260,20 @@ export function writeImage(disk: Disk, { content, names }: Survivors, prng: Prng
   const write = (folder: DiskFolder, path: string) => {
     for (const [name, node] of folders.get(folder) ?? folder.durable) {
       const below = join(path, name);
-      if (!(node instanceof DiskFile)) {
+      if (node instanceof DiskFolder) {
         mkdirSync(below, { mode: 0o700 });
         write(node, below);
-        continue;
+      } else if (written.has(node)) linkSync(written.get(node) ?? '', below);
+      else {
+        written.set(node, below);
+        writeFileSync(below, survivingContent(node, content, prng), { mode: 0o600 });
       }
-      const same = written.get(node);
-      if (same !== undefined) {
-        linkSync(same, below);
-        continue;
-      }
-      written.set(node, below);
-      writeFileSync(below, survivingContent(node, content, prng), { mode: 0o600 });
     }
   };
   write(disk.top, root);
 }
 
-function survivingFolders(
-  disk: Disk,
-  names: Survivors['names'],
-  prng: Prng,
-): Map<DiskFolder, Map<string, Node>> {
-  const { pending } = disk;
+function survivingFolders({ pending }: Disk, names: Survivors['names'], prng: Prng) {
   const probability = prng.pick(PROBABILITIES);
   const end = prng.below(pending.length + 1);
   const kept = withEarlier(pending, (_, index) => {
@@ -318,9 +307,8 @@ function survivingContent(file: DiskFile, left: Survival, prng: Prng): Buffer {
     if (left === 'some' || 'size' in change) return prng.chance(probability) ? [change] : [];
     const pieces = torn(change, sector).filter(() => prng.chance(probability));
     const length = change.at + change.data.length;
-    return isLengthThere && length > durable.length
-      ? [{ at: length, data: Buffer.alloc(0) }, ...pieces]
-      : pieces;
+    const isLonger = isLengthThere && length > durable.length;
+    return isLonger ? [{ at: length, data: NOTHING }, ...pieces] : pieces;
   });
   return file.with(kept);
 }

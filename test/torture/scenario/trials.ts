@@ -222,11 +222,10 @@ async function record(folder: string, counted: Counted, onProgress: (progress: s
       world.load(before);
       injector.begin(counted, null, true);
       const callsBefore = { steps: 0, stop: 0 };
-      await world.runStage(stage, {
-        onPart(part) {
-          callsBefore[part] = injector.trace().length;
-        },
-      });
+      const onPart = (part: 'steps' | 'stop') => {
+        callsBefore[part] = injector.trace().length;
+      };
+      await world.runStage(stage, { onPart });
       injector.end();
       const calls = injector.trace();
       done.push(stage);

@@ -7,7 +7,7 @@ import { readLogMarkOf } from '../../../src/store/log-mark.ts';
 import { HOUR_MS } from '../../../src/time.ts';
 import { type Detection, putFile, TEST_SETTINGS } from '../../support/appliance.ts';
 import { isIdle, loggedDestinations } from '../../support/installation-state.ts';
-import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
+import { type LogLine, type RunningProgram, type RunOptions, runProgram } from '../../support/program.ts';
 import { copyFolder, filesBelow } from '../../support/test-folder.ts';
 import type { Injector } from '../io/inject.ts';
 import { dropRecorded, note } from '../io/record.ts';
@@ -47,6 +47,13 @@ export interface Recorder {
   readonly drafts: string;
   /** @param url null: the appliance does not run */
   onServer(url: string | null): void;
+}
+
+interface StageOptions {
+  /** Told before the steps, and before the stop. */
+  readonly onPart?: (part: 'steps' | 'stop') => void;
+  /** Whether the appliance of the stage, if it has one, is not stopped. */
+  readonly isLeftRunning?: boolean;
 }
 
 /** Noted in the record after a command succeeded. */
@@ -134,18 +141,10 @@ export class World {
     return filesOf(copy) !== this.#loaded.get(copy);
   }
 
-  /**
-   * Runs a stage from start to stop; steps that the fault interrupts are repeated.
-   *
-   * @param options.onPart told before the steps, and before the stop
-   * @param options.isLeftRunning whether the appliance of the stage, if it has one, is not stopped
-   */
+  /** Runs a stage from start to stop; steps that the fault interrupts are repeated. */
   async runStage(
     stage: Stage,
-    {
-      onPart = () => {},
-      isLeftRunning = false,
-    }: { onPart?: (part: 'steps' | 'stop') => void; isLeftRunning?: boolean } = {},
+    { onPart = () => {}, isLeftRunning = false }: StageOptions = {},
   ): Promise<void> {
     this.#stageSettings = stage.settings ?? {};
     const { role } = this;
@@ -185,10 +184,8 @@ export class World {
         return;
       }
       this.#ended('start', await run.ended, run);
-      assert.ok(
-        tries < TRIES_MAX && this.#injector.hit() !== null,
-        `the appliance does not start: ${run.stderr()}`,
-      );
+      const isHit = this.#injector.hit() !== null;
+      assert.ok(tries < TRIES_MAX && isHit, `the appliance does not start: ${run.stderr()}`);
     }
   }
 
@@ -238,10 +235,8 @@ export class World {
       const start = cursor === null ? `since=${this.#since}` : `cursor=${cursor}`;
       const { status, text } = await this.get(`/v1/detections/changes?${start}&limit=500`);
       if (status === 500 || status === 503) {
-        assert.ok(
-          performance.now() < untilMs,
-          `the stream cannot be read: ${status} ${text}${this.#shown()}`,
-        );
+        const why = `the stream cannot be read: ${status} ${text}${this.#shown()}`;
+        assert.ok(performance.now() < untilMs, why);
         // A page that finds damage stops ingest; every page is then refused until the database is rebuilt.
         await this.#revive();
         await sleep(50);
@@ -262,9 +257,8 @@ export class World {
   }
 
   #hasFollowed(): boolean {
-    const [one, other] = [DATA, STANDBY_DATA].map((name) =>
-      readLogMarkOf(join(this.root, name, 'detections.db')),
-    );
+    const markOf = (name: string) => readLogMarkOf(join(this.root, name, 'detections.db'));
+    const [one, other] = [markOf(DATA), markOf(STANDBY_DATA)];
     // A writer that stopped while its last entry waited for the copy applies it at its next start.
     return one?.entry !== undefined && other?.entry !== undefined && other.entry >= one.entry;
   }
@@ -314,9 +308,8 @@ export class World {
       }
       const line = `command ${name}`;
       if (tries > 1 && ifRepeated?.test(stderr)) return;
-      this.events.push(
-        code === null ? `${line}: killed` : `${line}: ${code} ${stderr.trim() || stdout.trim()}`,
-      );
+      const why = code === null ? 'killed' : `${code} ${stderr.trim() || stdout.trim()}`;
+      this.events.push(`${line}: ${why}`);
       const isHit = this.#injector.hit() !== null;
       assert.ok(tries < TRIES_MAX && isHit, `${line} failed: ${code} ${stderr} ${stdout}`);
       if (/Restart Wirewatch/.test(stderr + stdout)) await this.#restart();
@@ -332,23 +325,21 @@ export class World {
     if (this.#server === null) return;
     await this.stop();
     await this.start();
-    await this.until(
-      'the database to be rebuilt',
-      () => !existsSync(join(this.data, 'detections.db-damage')),
-    );
+    const damaged = join(this.data, 'detections.db-damage');
+    await this.until('the database to be rebuilt', () => !existsSync(damaged));
   }
 
   /** Restarts the appliance if it exited, or if its log says that only a restart helps. */
   async #revive(): Promise<void> {
-    const server = this.#server;
-    if (server === null) return;
-    const code = server.run.exitCode();
+    const run = this.#server?.run;
+    if (run === undefined) return;
+    const code = run.exitCode();
     if (code !== undefined) {
       this.#recorder?.onServer(null);
-      this.#ended('run', code, server.run);
+      this.#ended('run', code, run);
       return this.start();
     }
-    const stopped = server.run.log().find(needsRestart);
+    const stopped = run.log().find(needsRestart);
     if (stopped === undefined) return;
     this.events.push(`the appliance: ${JSON.stringify(stopped.msg)} ${JSON.stringify(stopped.err)}`);
     await this.stop();
@@ -367,9 +358,8 @@ export class World {
   #run(args: readonly string[], settings: Readonly<Record<string, string>> = {}): RunningProgram {
     const recorded = this.#recorder === null ? {} : { IO_RECORD: this.#recorder.record };
     const all = { ...SETTINGS, ...this.#copySettings, ...settings, ...this.#injector.settings, ...recorded };
-    return runProgram([...args, '--data', this.data], all, {
-      through: (program, [, ...rest]) => [program, [this.#main, ...rest]],
-    });
+    const through: RunOptions['through'] = (program, [, ...rest]) => [program, [this.#main, ...rest]];
+    return runProgram([...args, '--data', this.data], all, { through });
   }
 }
 
