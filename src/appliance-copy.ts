@@ -18,7 +18,7 @@ import type { Mark } from './log/format.ts';
 import { readScrubRecord } from './log/scrub-findings.ts';
 import type { Logger } from './logger.ts';
 import { paced } from './pace.ts';
-import { Refused, reasonOf, unlessError } from './refused.ts';
+import { clauseOf, Refused, reasonOf, unlessError } from './refused.ts';
 import { isDiskFull } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import type { DataFolder } from './store/folder.ts';
@@ -145,7 +145,7 @@ export function createApplianceCopy(
       return;
     }
     isFullHere = isDiskFull(error);
-    const reason = isFullHere ? `the disk of ${folder.root} is full` : reasonOf(error, to).replace(/\.$/, '');
+    const reason = isFullHere ? `the disk of ${folder.root} is full` : clauseOf(error, to);
     if (failure === null) log.warn({ to, reason }, 'cannot write the copy: it is tried again');
     failure = reason;
     // A place may have come back as another one.
@@ -267,7 +267,7 @@ export function createApplianceCopy(
         log.warn({ to, reason }, 'cannot read the copy: it is tried again');
       if (reason === null) answered();
       else {
-        failure = reason.replace(/\.$/, '');
+        failure = clauseOf(reason);
         behindSinceMs ??= contactMs;
       }
       tell();

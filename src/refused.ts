@@ -72,6 +72,9 @@ export function reasonOf(error: unknown, namedPath = ''): string {
   return 'path' in error && error.path !== namedPath ? `${words} (${error.path})` : words;
 }
 
+/** The same for the middle of a text, which goes on with a full stop of its own. */
+export const clauseOf = (error: unknown, namedPath = '') => reasonOf(error, namedPath).replace(/\.$/, '');
+
 /** Node's code for system errors that it has no name for, such as ESTALE and EDQUOT on Linux. */
 const NAMELESS = /^Unknown system error -(\d+)$/;
 const NAMES = new Map(Object.entries(constants.errno).map(([name, number]) => [number, name]));

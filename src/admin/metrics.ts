@@ -18,7 +18,7 @@ import { accountUsageId, type DailyRows } from '../limits/daily-rows.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
 import type { Status } from '../operations/status.ts';
-import { openDatabase } from '../store/database.ts';
+import { type Database, inspected } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { type Now, parseInstant, SECOND_MS } from '../time.ts';
 import { COMMIT, VERSION } from '../version.ts';
@@ -250,12 +250,8 @@ function windows({ exports, database }: Status): Reading {
 
 /** `keys`: all that were ever created, but those of removed accounts. None while access.db cannot be read; an alert says why. */
 function readAccounts({ access }: GaugeSources['folder']) {
-  try {
-    using db = openDatabase(access, 'inspect');
-    return { accounts: listAccounts(db), keys: listKeyStates(db) };
-  } catch {
-    return { accounts: [], keys: [] };
-  }
+  const read = (db: Database) => ({ accounts: listAccounts(db), keys: listKeyStates(db) });
+  return inspected<ReturnType<typeof read>>(access, { accounts: [], keys: [] }, read);
 }
 
 function lastRequests({ keys, keyUses }: Sources): Reading {

@@ -13,7 +13,7 @@ import { type ReportedEvents, startIngest } from '../ingest/threads/ingest-clien
 import { type Compacted, compactStopped, progressText } from '../log/compact.ts';
 import type { Mark } from '../log/format.ts';
 import { createLogger } from '../logger.ts';
-import { failed, reasonOf } from '../refused.ts';
+import { clauseOf, failed } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readSecret } from '../store/secret.ts';
@@ -54,7 +54,7 @@ export async function ingestAlone(
   if (fault !== null) throw fault;
   if (undecided !== null)
     throw failed(
-      `the copy ${config.copy.to} could not be written, for which changes wait: ${reasonOf(undecided).replace(/\.$/, '')}. What was begun is completed once Wirewatch runs and the copy can be written. Then run this again, unless it was done by that.`,
+      `the copy ${config.copy.to} could not be written, for which changes wait: ${clauseOf(undecided)}. What was begun is completed once Wirewatch runs and the copy can be written. Then run this again, unless it was done by that.`,
     );
   if (outcome.ok) return outcome;
   throw failed(outcome.reason);

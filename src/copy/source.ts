@@ -9,7 +9,7 @@ import type { Mark } from '../log/format.ts';
 import { commitsBackwards } from '../log/log-reader.ts';
 import { LogWriter } from '../log/log-writer.ts';
 import { draftOf, listSegments, segmentPath, snapshotPath, tidyLog } from '../log/segment.ts';
-import { failed, Refused, reasonOf } from '../refused.ts';
+import { clauseOf, failed, Refused, reasonOf } from '../refused.ts';
 import { waitsForCopyIn } from '../store/copy-mode.ts';
 import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
@@ -32,7 +32,7 @@ export async function openCopy(given: string, settings: PlaceSettings): Promise<
     if ((await ownerOf(place)) === null) throw new Error('it contains no copy');
     return place;
   } catch (error) {
-    const reason = reasonOf(error, text).replace(/\.$/, '');
+    const reason = clauseOf(error, text);
     throw failed(`cannot read the copy ${text}: ${reason}.`, { cause: error });
   }
 }

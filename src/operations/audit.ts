@@ -1,8 +1,7 @@
 /** The audit trail: who changed which account, subscription, key or window, and when. */
 import { actorText } from '../auth/actor.ts';
 import { type AuditedChange, readTrail } from '../auth/audit.ts';
-import { misused } from '../refused.ts';
-import { instant } from './member.ts';
+import { instant, requireSpan } from './member.ts';
 import { reading } from './operation.ts';
 
 const HELP = `Each line gives the time, the user of the operating system (and the user who called sudo), the command, and
@@ -22,8 +21,7 @@ export const AUDIT = reading('audit', {
   },
   examples: ['audit', 'audit --from 2026-11-01T00:00:00Z --json'],
   run({ access }, span) {
-    if ((span.from ?? 0) >= (span.to ?? Number.POSITIVE_INFINITY))
-      throw misused('--from must be earlier than --to');
+    requireSpan(span.from, span.to);
     const { changes, damage } = readTrail(access(), span);
     return { value: changes, warning: damage, failed: damage !== null };
   },

@@ -5,10 +5,9 @@ import { listSubscriptions } from '../auth/subscriptions.ts';
 import { counted, grouped } from '../counted.ts';
 import { pauseIngest, resumeIngest } from '../ingest/operator-pause.ts';
 import type { ReplayCounts } from '../ingest/requests/requests.ts';
-import { misused } from '../refused.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
-import { instant } from './member.ts';
+import { instant, requireSpan } from './member.ts';
 import { act } from './operation.ts';
 
 export const INGEST = [
@@ -34,7 +33,7 @@ export const INGEST = [
       listSubscriptions(access()),
     ],
     async run(context, { from = 0, to = Number.MAX_SAFE_INTEGER }) {
-      if (from >= to) throw misused('--from must be earlier than --to');
+      requireSpan(from, to);
       const request = { kind: 'replay', from, to } as const;
       context.change((access) => noteOperation(access, request));
       const answer = await context.ingest(request);

@@ -16,7 +16,7 @@ import {
   wrong,
 } from '../config/option-values.ts';
 import { didYouMean } from '../nearest.ts';
-import { listed, Refused } from '../refused.ts';
+import { listed, misused, Refused } from '../refused.ts';
 
 export interface Member<Value = unknown, Required extends boolean = boolean> {
   readonly schema: TSchema;
@@ -85,6 +85,11 @@ export function whole(minimum: number, maximum: number, hint: string, placeholde
 /** An instant with `Z` or an offset; epoch milliseconds. */
 export function instant(hint: string): Member<number, false> {
   return value(readInstant, { hint, placeholder: 'time', schema: Type.String({ format: 'date-time' }) });
+}
+
+/** @throws Refused `usage` for a span of time that ends before it begins; epoch milliseconds */
+export function requireSpan(from = 0, to = Number.MAX_SAFE_INTEGER): void {
+  if (from >= to) throw misused('--from must be earlier than --to');
 }
 
 /** One of some words, which its hint lists. @param usual the default */
