@@ -4,6 +4,7 @@
  */
 import { BoundedMap } from '../bounded-map.ts';
 import { type ContentType, type StreamName, streamName, streamParts } from '../detection/content-type.ts';
+import { getOrMake } from '../get-or-make.ts';
 import { type Database, preparedOnce, type Statement } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 
@@ -96,12 +97,7 @@ export function statementFamily<Row, Shape extends readonly unknown[]>(
 ): (db: Database, ...shape: Shape) => Statement<Row> {
   const byShape = new BoundedMap<string, (db: Database) => Statement<Row>>(SHAPES_MAX);
   return (db, ...shape) => {
-    const name = shape.join(' ');
-    let prepared = byShape.get(name);
-    if (prepared === undefined) {
-      prepared = preparedOnce<Row>(render(...shape));
-      byShape.set(name, prepared);
-    }
+    const prepared = getOrMake(byShape, shape.join(' '), () => preparedOnce<Row>(render(...shape)));
     return prepared(db);
   };
 }

@@ -34,8 +34,8 @@ export const ROOMS = listed({
     auth clock.ts counted.ts detection drop exports log pace.ts packed.ts refused.ts store thread-call.ts
     time.ts wakeable-timer.ts windows`,
   query: `
-    bounded-map.ts counted.ts detection is-object.ts limits log printable.ts refused.ts release-memory.ts seal.ts store time-zone.ts
-    time.ts zone-days.ts`,
+    bounded-map.ts counted.ts detection get-or-make.ts is-object.ts limits log printable.ts refused.ts release-memory.ts
+    seal.ts store time-zone.ts time.ts zone-days.ts`,
   copy: 'auth clock.ts counted.ts exports hanging-calls.ts ingest is-object.ts log pace.ts refused.ts store time.ts',
   health:
     'auth copy counted.ts detection hanging-calls.ts ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
