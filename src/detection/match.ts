@@ -2,6 +2,7 @@
  * A match as a detection shows it: everything but `id`, `version` and `event`. It is rendered once, when its row is read
  * from an export, and stored behind these as text: serving a page copies bytes and renders nothing.
  */
+import { crc32 } from 'node:zlib';
 import { BANDS, bandStep } from './band.ts';
 import { type ContentType, perContentType, TYPE_RULES } from './content-type.ts';
 import {
@@ -59,32 +60,48 @@ export function readMatch(rendered: string): Match {
   return JSON.parse(`{${rendered.replace(OWN_ADDRESS_STORED, OWN_ADDRESS_RENDERED)}`);
 }
 
-/** What filters read: columns of a stored row, beside its text. See `bandStep` for `band`. */
-export type FilterColumns = Readonly<ReturnType<typeof filterColumns>>;
+/** What filters read: columns of a stored row, beside its text. */
+export const FILTER_COLUMNS = 'publisher_id, domain, band, score, print, source_hash, article_id';
+export const FILTER_COLUMNS_COUNT = FILTER_COLUMNS.split(',').length;
 
-export function filterColumns({ content_type, source, strength, article }: Match) {
-  return {
-    publisher_id: article.publisher?.id ?? null,
-    domain: article.domain,
-    band: bandStep(content_type, strength.score),
-    score: strength.score,
-    print: Number(article.print === true),
-    source_id: source.id,
-    article_id: article.id,
-  };
+/** Their values, in this order. */
+export type FilterValues = readonly (string | number | null)[];
+
+type Filtered = 'article_publisher_id' | 'article_domain' | 'article_print' | 'source_id' | 'article_id';
+
+/** Of the match that a row states, without rendering it. */
+export function filterValuesOf(
+  contentType: ContentType,
+  row: Pick<ExportRow, Filtered | 'strength_score'>,
+): FilterValues {
+  return [
+    row.article_publisher_id,
+    row.article_domain,
+    bandStep(contentType, row.strength_score),
+    Math.round(row.strength_score),
+    Number(row.article_print),
+    row.source_id === null ? null : hashOfSource(row.source_id),
+    row.article_id,
+  ];
 }
 
-/** The same of the match that a row states, without rendering it. */
-export function filterColumnsOf(contentType: ContentType, row: ExportRow): FilterColumns {
-  return {
-    publisher_id: row.article_publisher_id,
-    domain: row.article_domain,
-    band: bandStep(contentType, row.strength_score),
-    score: row.strength_score,
-    print: Number(row.article_print),
-    source_id: row.source_id,
-    article_id: row.article_id,
-  };
+export function filterValues({ content_type, source, strength, article }: Match): FilterValues {
+  return filterValuesOf(content_type, {
+    article_publisher_id: article.publisher?.id ?? null,
+    article_domain: article.domain,
+    article_print: article.print === true,
+    article_id: article.id,
+    source_id: source.id,
+    strength_score: strength.score,
+  });
+}
+
+/**
+ * What the filter `source_id` searches: the id itself, often over 50 characters, is stored once, in the text.
+ * @returns a signed integer of 32 bits, which SQLite stores in four bytes
+ */
+export function hashOfSource(id: string): number {
+  return crc32(id) | 0;
 }
 
 /** A detection as the period and id endpoints show it, from its rendered match. */

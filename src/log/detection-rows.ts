@@ -4,12 +4,11 @@
  */
 import { type StreamName, streamParts } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
-import { renderDetection, renderStreamRow } from '../detection/match.ts';
+import { FILTER_COLUMNS, renderDetection, renderStreamRow } from '../detection/match.ts';
 import { getOrMake } from '../get-or-make.ts';
 import type { Database } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { requireChecksum, rowChecksum, type StoredText } from '../store/row-checksum.ts';
-import { hashOfSource } from '../store/source-hash.ts';
 import { placeOf } from '../store/stream-place.ts';
 import type { DetectionState, StoredState } from './row-lines.ts';
 
@@ -60,7 +59,7 @@ function prepareAll(db: Database) {
     ),
     // The text comes in two parts; the second may be bytes.
     insertStreamRow: db.prepare(`
-      INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_hash, article_id, checksum, body)
+      INSERT INTO stream_row (place, position, version, ${FILTER_COLUMNS}, checksum, body)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? || CAST(? AS TEXT))`),
     selectDetection: db.prepare<unknown[], StoredDetection & StoredText>(`
       SELECT version, coalesce(rescored.body, row.body) AS body, exported_at_given, url_withheld,
@@ -162,7 +161,6 @@ export class DetectionRows {
   flush(): void {
     for (const row of this.#pending) {
       const { place, position, version, state } = row;
-      const { filters } = state;
       if (state.rendered.length === 0)
         throw new Error(`the remembered state of ${state.id} was released before it was stored`);
       const head = renderStreamRow(state.id, version, '');
@@ -170,13 +168,7 @@ export class DetectionRows {
         place,
         position,
         version,
-        filters.publisher_id,
-        filters.domain,
-        filters.band,
-        Math.round(filters.score),
-        filters.print,
-        hashOfSource(filters.source_id),
-        filters.article_id,
+        ...state.filters,
         rowChecksum(place, head, state.rendered),
         ...(this.#hasTexts ? [head, state.rendered] : ['', '']),
       );

@@ -10,7 +10,7 @@
  * | `{"rescored":ID,"version":V,…}` | a detection was scored again, without a new version |
  * | `{"removed":S}` | the detections of subscription S and their versions are removed; a `put` of each of its streams (effects.ts), which says where it ended, comes before |
  */
-import { BASE_URL_MARK, type FilterColumns, filterColumns, type Match } from '../detection/match.ts';
+import { BASE_URL_MARK, type FilterValues, filterValues, type Match } from '../detection/match.ts';
 import { isObject } from '../is-object.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { parseSeconds } from '../time.ts';
@@ -25,7 +25,7 @@ export interface DetectionState<Rendered = string> {
   readonly url_withheld: string | null;
   /** Epoch seconds. */
   readonly first_detected_at: number;
-  readonly filters: FilterColumns;
+  readonly filters: FilterValues;
 }
 
 /** A detection to store; bytes are the UTF-8 of a rendered row of an export. */
@@ -95,7 +95,7 @@ function stateOf(id: string, line: Readonly<Record<string, unknown>>, rendered: 
     exported_at_given: textOrNull(line.exported_at_given),
     url_withheld: textOrNull(line.url_withheld),
     first_detected_at: parseSeconds(line.first_detected_at) ?? 0,
-    filters: filterColumns(line),
+    filters: filterValues(line),
   };
 }
 

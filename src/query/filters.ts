@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { BANDS } from '../detection/band.ts';
 import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { SOURCE_ID_CHARACTERS_MAX } from '../detection/fields.ts';
+import { hashOfSource } from '../detection/match.ts';
 import {
   DOMAINS_MAX,
   PAGE_ROWS_DEFAULT,
@@ -10,7 +11,6 @@ import {
   PUBLISHERS_MAX,
   SUBSCRIPTIONS_MAX,
 } from '../limits/api-limits.ts';
-import { hashOfSource } from '../store/source-hash.ts';
 import { type DocumentedParameter, defaulted, list, single, type ValuesOf } from './parameters.ts';
 import { KNOWN_PATHS, type Projection, parseFields } from './projection.ts';
 import { BOOLEAN, choice, DOMAIN, integer, shortText, type ValueKind } from './value-kinds.ts';

@@ -41,7 +41,7 @@ CREATE TABLE stream_row (
   -- Rounded to a whole number, half up.
   score INTEGER NOT NULL,
   print INTEGER NOT NULL,
-  -- Of source.id, which is long: source-hash.ts.
+  -- Of source.id, which is long.
   source_hash INTEGER,
   article_id INTEGER NOT NULL,
   body TEXT NOT NULL,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ContentType, ExportName } from '../../src/detection/content-type.ts';
 import { EMPTY_ROW, type ExportRow } from '../../src/detection/fields.ts';
 import { formatDetectionId } from '../../src/detection/id.ts';
-import { filterColumns, type Match, readMatch, renderMatch, renderRow } from '../../src/detection/match.ts';
+import { filterValues, type Match, readMatch, renderMatch, renderRow } from '../../src/detection/match.ts';
 import { type FileRecord, saveFile } from '../../src/ingest/files/file-record.ts';
 import { DetectionRows } from '../../src/log/detection-rows.ts';
 import { openDatabase } from '../../src/store/database.ts';
@@ -74,7 +74,7 @@ export function testState(match: Match, given: string | null = null, withheld: s
     exported_at_given: given,
     url_withheld: withheld,
     first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
-    filters: filterColumns(match),
+    filters: filterValues(match),
   };
 }
 

@@ -2,7 +2,7 @@
  * Applies batches of rows to the detections and the stream, within the caller's transaction, and appends the outcome of
  * each row to the log. Most rows are new: a row is inserted first, and merged only if its detection exists.
  */
-import { filterColumns, readMatch, renderedMatchOf, renderMatch } from '../../detection/match.ts';
+import { filterValues, readMatch, renderedMatchOf, renderMatch } from '../../detection/match.ts';
 import { type Known, merge, type Outcome, type Scoring } from '../../detection/merge.ts';
 import type { DetectionRows, StoredDetection } from '../../log/detection-rows.ts';
 import type { LogWriter } from '../../log/log-writer.ts';
@@ -243,6 +243,6 @@ function stateOfKnown(id: string, { match, exported_at_given, url_shown }: Known
     exported_at_given,
     url_withheld: url_shown === match.article.url ? null : match.article.url,
     first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
-    filters: filterColumns(match),
+    filters: filterValues(match),
   };
 }

@@ -11,7 +11,7 @@ import {
 } from '../../detection/content-type.ts';
 import type { ExportRow } from '../../detection/fields.ts';
 import { formatDetectionId } from '../../detection/id.ts';
-import { filterColumnsOf, type RenderOptions, renderRow } from '../../detection/match.ts';
+import { filterValuesOf, type RenderOptions, renderRow } from '../../detection/match.ts';
 import { shownUrl } from '../../detection/merge.ts';
 import { checkRow, type RowError, type RowLimits, type TimeBounds } from '../../exports/check-row.ts';
 import { csvEntries } from '../../exports/csv.ts';
@@ -293,7 +293,7 @@ class Reading {
       url_withheld: isWithheld ? row.article_url : null,
       exported_at_given: row.exported_at,
       first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
-      filters: filterColumnsOf(contentType, row),
+      filters: filterValuesOf(contentType, row),
     });
   }
 

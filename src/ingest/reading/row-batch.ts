@@ -3,7 +3,7 @@
  * and strings costs both threads more than all their other work. The block is appended to the log, and the second part of
  * each of its lines is stored in the database.
  */
-import { BASE_URL_MARK, readMatch } from '../../detection/match.ts';
+import { BASE_URL_MARK, FILTER_COLUMNS_COUNT, type FilterValues, readMatch } from '../../detection/match.ts';
 import type { Scoring } from '../../detection/merge.ts';
 import { NEWLINE } from '../../exports/lines.ts';
 import { encodeFrame } from '../../log/frame.ts';
@@ -50,26 +50,20 @@ export class BatchBuilder {
 
   /** @param state the row, as its detection would be stored */
   add(state: DetectionState): void {
-    const columns = this.#columns;
+    const { ids, begins, ends, urls_withheld, exported_at_given, first_detected_at, filters } = this.#columns;
     const head = rowHead(state);
     this.#reserve((head.length + state.rendered.length + 1) * UNIT_BYTES_MAX);
     this.#end += this.#lines.write(head, this.#end);
-    columns.begins.push(this.#end);
+    begins.push(this.#end);
     this.#end += this.#lines.write(state.rendered, this.#end);
-    columns.ends.push(this.#end);
+    ends.push(this.#end);
     this.#lines[this.#end] = NEWLINE;
     this.#end += 1;
-    columns.ids.push(state.id);
-    columns.urls_withheld.push(state.url_withheld);
-    columns.exported_at_given.push(state.exported_at_given);
-    columns.first_detected_at.push(state.first_detected_at);
-    columns.domains.push(state.filters.domain);
-    columns.source_ids.push(state.filters.source_id);
-    columns.publisher_ids.push(state.filters.publisher_id);
-    columns.bands.push(state.filters.band);
-    columns.scores.push(state.filters.score);
-    columns.prints.push(state.filters.print);
-    columns.article_ids.push(state.filters.article_id);
+    ids.push(state.id);
+    urls_withheld.push(state.url_withheld);
+    exported_at_given.push(state.exported_at_given);
+    first_detected_at.push(state.first_detected_at);
+    filters.push(...state.filters);
   }
 
   /** Begins the next batch. @param rowsThrough rows of the file so far */
@@ -105,13 +99,8 @@ function emptyColumns() {
     urls_withheld: [] as (string | null)[],
     exported_at_given: [] as (string | null)[],
     first_detected_at: [] as number[],
-    domains: [] as (string | null)[],
-    source_ids: [] as (string | null)[],
-    publisher_ids: [] as (number | null)[],
-    bands: [] as number[],
-    scores: [] as number[],
-    prints: [] as number[],
-    article_ids: [] as number[],
+    /** Those of all rows, one after the other. */
+    filters: [] as FilterValues[number][],
   };
 }
 
@@ -131,15 +120,7 @@ export function stateOf(batch: RowBatch, row: number, id: string): StoredState {
     exported_at_given: batch.exported_at_given[row] ?? null,
     url_withheld: batch.urls_withheld[row] ?? null,
     first_detected_at: batch.first_detected_at[row] ?? 0,
-    filters: {
-      publisher_id: batch.publisher_ids[row] ?? null,
-      domain: batch.domains[row] ?? null,
-      band: batch.bands[row] ?? 0,
-      score: batch.scores[row] ?? 0,
-      print: batch.prints[row] ?? 0,
-      source_id: batch.source_ids[row] ?? null,
-      article_id: batch.article_ids[row] ?? 0,
-    },
+    filters: batch.filters.slice(row * FILTER_COLUMNS_COUNT, (row + 1) * FILTER_COLUMNS_COUNT),
   };
 }
 

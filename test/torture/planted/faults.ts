@@ -296,8 +296,8 @@ query/delivery.ts | changes-page | since is inclusive
   delivered_at >[-=-] @since
 query/as-of.ts | changes-page | as_of is the earliest of the exports
   Math.[-min-]{+max+}(...ends)
-log/detection-rows.ts | filters | min_score rounds half up
-  Math.[-round-]{+floor+}(filters.score)
+detection/match.ts | filters | min_score rounds half up
+  Math.[-round-]{+floor+}(row.strength_score)
 query/period-page.ts | period-page | a page of a period ends at its bound
   upto: [-isWithin ? bound.id : -]LAST_ID
 http/waiting.ts | long-poll | the waits of a key are bounded
