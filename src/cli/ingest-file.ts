@@ -174,11 +174,11 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
 
 /** Reads the file once more, with the existing streams, and counts what it would change. @param db null: there is none */
 async function effectOf(path: string, file: ExportFileName, config: Config, db: Database | null) {
-  const { checkExport, EffectCounter } = await import('../ingest/reading/dry-run.ts');
+  const { checkExport, effectCounter } = await import('../ingest/reading/dry-run.ts');
   const subscribers = subscribersOf(config);
-  const counter = new EffectCounter(db, new Set(subscribers.licensed));
+  const counter = effectCounter(db, new Set(subscribers.licensed));
   const rules = { ...rulesOf(config, file), ...subscribers };
-  const result = await checkExport(path, file, rules, { onBatch: (batch) => counter.add(batch) });
+  const result = await checkExport(path, file, rules, { onBatch: counter.add });
   return { effect: counter.effect, result };
 }
 

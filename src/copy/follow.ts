@@ -5,7 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { findAccess, refreshSpare } from '../auth/spare-copy.ts';
 import { applyAfter, checkpointIfLarge } from '../log/apply-entries.ts';
-import { LogApplier } from '../log/apply-log.ts';
+import { logApplier } from '../log/apply-log.ts';
 import type { Commit } from '../log/format.ts';
 import { encodeFrame } from '../log/frame.ts';
 import { commitsBackwards, findTail } from '../log/log-reader.ts';
@@ -228,7 +228,7 @@ export class Follower {
 
   async #apply(place: Place, objects: readonly LogObject[]): Promise<void> {
     const { now, onDelivered } = this.#options;
-    const applier = new LogApplier(this.#db);
+    const applier = logApplier(this.#db);
     try {
       for await (const part of entriesIn(place, objects, this.#log.last)) {
         // Durable in the log before the database has it.

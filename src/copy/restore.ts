@@ -13,7 +13,7 @@ import { removedSince } from '../auth/removal.ts';
 import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { type NameParser, parseFileName } from '../exports/file-name.ts';
-import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
+import { type Epoch, streamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/files/orphaned.ts';
 import { REMOVE } from '../log/compact.ts';
 import { findTail } from '../log/log-reader.ts';
@@ -282,7 +282,7 @@ async function makeDetections(
   });
   try {
     if (lost !== null) {
-      const writer = new StreamWriter({ db, log, folder: stage.log, now, onDelivered: () => {} });
+      const writer = streamWriter({ db, log, folder: stage.log, now, onDelivered: () => {} });
       const reason =
         untilMs === null
           ? `restored from a log that ended at ${state_of}`

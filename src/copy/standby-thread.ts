@@ -1,6 +1,6 @@
 /** What the ingest thread does while its machine is a standby, and before it ingests after a promotion. */
 import { now } from '../clock.ts';
-import { StreamWriter } from '../ingest/apply/stream-writer.ts';
+import { streamWriter } from '../ingest/apply/stream-writer.ts';
 import type { Standby, StandbyParts } from '../ingest/threads/ingest-thread.ts';
 import { waitForRoom } from '../ingest/threads/retry-pauses.ts';
 import type { Recovered } from '../log/recover.ts';
@@ -103,7 +103,7 @@ export async function beginEpoch(
   const { epoch_due, ...note } = readRole(folder);
   if (epoch_due === null) return recovered;
   const { db, log } = recovered;
-  const writer = new StreamWriter({ db, log, folder: folder.log, now, onDelivered() {} });
+  const writer = streamWriter({ db, log, folder: folder.log, now, onDelivered() {} });
   const reason = `this machine took over from another writer, whose log ended at ${formatMs(now())} or later`;
   const parted = monthBeforeEnd(db);
   // The place gave this number to one machine: another one that was promoted, and whose end is lost, had another.

@@ -3,7 +3,7 @@ import { CHECKPOINT_BYTES, checkpoint, walBytes } from '../store/checkpoint.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark } from '../store/log-mark.ts';
-import { LogApplier } from './apply-log.ts';
+import { logApplier } from './apply-log.ts';
 import type { Mark } from './format.ts';
 import { entriesAfter, type LocatedPart } from './log-reader.ts';
 import { bytesOf, listSegments } from './segment.ts';
@@ -29,7 +29,7 @@ export function applyPending(db: Database, folder: string): number {
 
 /** Applies the entries that the database lacks, up to one, and yields each part after that. */
 function* applyEntries(db: Database, folder: string, end: number): Generator<LocatedPart> {
-  const applier = new LogApplier(db);
+  const applier = logApplier(db);
   try {
     for (const located of entriesAfter(folder, readLogMark(db))) {
       applier.apply(located.part);

@@ -34,82 +34,74 @@ const DELETE_ROWS = [
   'DELETE FROM detection WHERE place >> 34 = :ordinal',
 ];
 
-export class LogApplier {
-  readonly #db: Database;
-  readonly #rows: DetectionRows;
-  readonly #applyEffect: ReturnType<typeof effectApplier>;
-  /** Rows of exports whose outcome is still to come. */
-  #waiting: DetectionState[] = [];
-  /** The mark of the last complete entry in the open transaction. */
-  #mark: Mark | null = null;
-  #isWithinEntry = false;
-  #lines = 0;
+export type LogApplier = ReturnType<typeof logApplier>;
 
-  /** @param hasTexts see {@link DetectionRows} */
-  constructor(db: Database, hasTexts = true) {
-    this.#db = db;
-    this.#rows = new DetectionRows(db, hasTexts);
-    this.#applyEffect = effectApplier(db, [...LOGGED_TABLES, STREAM_TABLE]);
+/** @param hasTexts see {@link DetectionRows} */
+export function logApplier(db: Database, hasTexts = true) {
+  const rows = new DetectionRows(db, hasTexts);
+  const applyEffect = effectApplier(db, [...LOGGED_TABLES, STREAM_TABLE]);
+  /** Rows of exports whose outcome is still to come. */
+  const waiting: DetectionState[] = [];
+  /** The mark of the last complete entry in the open transaction. */
+  let mark: Mark | null = null;
+  let isWithinEntry = false;
+  let lines = 0;
+
+  function taken(count: number): DetectionState[] {
+    if (count > waiting.length) throw new LogDamage('a line refers to rows that do not exist');
+    return waiting.splice(0, count);
   }
 
-  /** Applies a part of an entry, in one transaction with the entry's other parts, and with other entries. */
-  apply(part: EntryPart): void {
-    if (!this.#db.inTransaction) this.#db.exec('BEGIN IMMEDIATE');
-    this.#isWithinEntry = true;
-    for (const line of part.lines()) this.#applyLine(readLine(line));
-    if (part.commit !== null) this.#finish(part.commit);
+  function applyLine({ line, state }: ReturnType<typeof readLine>): void {
+    lines += 1;
+    const [position, version] = [Number(line.position), Number(line.version)];
+    if (state !== null) {
+      if (line.row !== undefined) waiting.push(state);
+      else if (line.changed !== undefined) {
+        if (!rows.create(state, version, position)) rows.change(state, version, position);
+      } else if (!rows.rescore(state, version))
+        throw new LogDamage(`the log rescores the unknown detection ${state.id}`);
+    } else if (line.created !== undefined) {
+      for (const [index, created] of taken(Number(line.created)).entries())
+        if (!rows.create(created, version, position + index))
+          throw new LogDamage(`the log creates detection ${created.id} twice`);
+    } else if (line.passed !== undefined) taken(Number(line.passed));
+    else if (line.removed !== undefined) {
+      const subscription = Number(line.removed);
+      rows.end(subscription);
+      for (const ordinal of endedStreams(db, subscription))
+        for (const sql of DELETE_ROWS) db.prepare(sql).run({ ordinal, ...placesOf(ordinal) });
+    } else if (!applyEffect(line)) throw new LogDamage('a line of the log has unknown content');
   }
 
   /** Commits the entries so far. @throws LogDamage within an entry, of which parts are applied: then roll back */
-  commit(): void {
-    if (this.#isWithinEntry) throw new LogDamage('the log ends within an entry');
-    if (this.#mark === null) return;
-    setLogMark(this.#db, this.#mark);
-    this.#db.exec('COMMIT');
-    this.#mark = null;
-    this.#lines = 0;
+  function commit(): void {
+    if (isWithinEntry) throw new LogDamage('the log ends within an entry');
+    if (mark === null) return;
+    setLogMark(db, mark);
+    db.exec('COMMIT');
+    mark = null;
+    lines = 0;
   }
 
-  /** Nothing may be applied after it. */
-  rollback(): void {
-    if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
-  }
-
-  #finish(mark: Mark): void {
-    if (this.#waiting.length > 0) throw new LogDamage(`entry ${mark.entry} contains rows without an outcome`);
-    this.#rows.finish();
-    this.#mark = mark;
-    this.#isWithinEntry = false;
-    if (this.#lines >= TRANSACTION_LINES) this.commit();
-  }
-
-  #applyLine({ line, state }: ReturnType<typeof readLine>): void {
-    this.#lines += 1;
-    const [position, version] = [Number(line.position), Number(line.version)];
-    if (state !== null) {
-      if (line.row !== undefined) this.#waiting.push(state);
-      else if (line.changed !== undefined) {
-        if (!this.#rows.create(state, version, position)) this.#rows.change(state, version, position);
-      } else if (!this.#rows.rescore(state, version))
-        throw new LogDamage(`the log rescores the unknown detection ${state.id}`);
-    } else if (line.created !== undefined) {
-      for (const [index, created] of this.#taken(Number(line.created)).entries())
-        if (!this.#rows.create(created, version, position + index))
-          throw new LogDamage(`the log creates detection ${created.id} twice`);
-    } else if (line.passed !== undefined) this.#taken(Number(line.passed));
-    else if (line.removed !== undefined) {
-      const subscription = Number(line.removed);
-      this.#rows.end(subscription);
-      for (const ordinal of endedStreams(this.#db, subscription)) this.#deleteRows(ordinal);
-    } else if (!this.#applyEffect(line)) throw new LogDamage('a line of the log has unknown content');
-  }
-
-  #deleteRows(ordinal: number): void {
-    for (const sql of DELETE_ROWS) this.#db.prepare(sql).run({ ordinal, ...placesOf(ordinal) });
-  }
-
-  #taken(rows: number): DetectionState[] {
-    if (rows > this.#waiting.length) throw new LogDamage('a line refers to rows that do not exist');
-    return this.#waiting.splice(0, rows);
-  }
+  return {
+    /** Applies a part of an entry, in one transaction with the entry's other parts, and with other entries. */
+    apply(part: EntryPart): void {
+      if (!db.inTransaction) db.exec('BEGIN IMMEDIATE');
+      isWithinEntry = true;
+      for (const line of part.lines()) applyLine(readLine(line));
+      if (part.commit === null) return;
+      if (waiting.length > 0)
+        throw new LogDamage(`entry ${part.commit.entry} contains rows without an outcome`);
+      rows.finish();
+      mark = part.commit;
+      isWithinEntry = false;
+      if (lines >= TRANSACTION_LINES) commit();
+    },
+    commit,
+    /** Nothing may be applied after it. */
+    rollback(): void {
+      if (db.inTransaction) db.exec('ROLLBACK');
+    },
+  };
 }

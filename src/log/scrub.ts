@@ -2,7 +2,7 @@
  * The scrub: reads the log, with every check, up to the entry that `detections.db` has applied last, and compares the
  * database with it.
  *
- * It applies the log, with the code that a rebuild uses ({@link LogApplier}), to a scratch database on the disk, and
+ * It applies the log, with the code that a rebuild uses ({@link logApplier}), to a scratch database on the disk, and
  * compares hashes of both: one for each stream and table. So memory stays flat, and databases are equal if
  * a rebuild would give the same rows. The scratch database has no texts, only their checksums: it needs about a fifth of
  * the space. If there is too little, only the log is checked, and the result says so.
@@ -23,7 +23,7 @@ import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
 import { rowChecksum } from '../store/row-checksum.ts';
 import { ordinalOf } from '../store/stream-place.ts';
-import { LOGGED_TABLES, LogApplier } from './apply-log.ts';
+import { LOGGED_TABLES, logApplier } from './apply-log.ts';
 import { endedStreams } from './detection-rows.ts';
 import { columnsOf } from './effects.ts';
 import type { Commit } from './format.ts';
@@ -151,7 +151,7 @@ async function readLog(
   mark: LogMark | null | undefined,
   made: Database | null,
 ): Promise<void> {
-  const applier = made === null ? null : new LogApplier(made, false);
+  const applier = made === null ? null : logApplier(made, false);
   const total = bytesOf(listSegments(log));
   const end = mark === undefined ? Number.POSITIVE_INFINITY : (mark?.entry ?? 0);
   let last: Commit | null = null;

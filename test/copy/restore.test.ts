@@ -8,7 +8,7 @@ import { addAccount } from '../../src/auth/accounts.ts';
 import { closeRemovals, removeSubscription } from '../../src/auth/removal.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { lostEnd } from '../../src/ingest/apply/lost-end.ts';
-import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
+import { streamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { epochAt, epochTimes } from '../../src/log/version-epoch.ts';
@@ -234,7 +234,7 @@ describe('if the end of the log is, or may be, lost', () => {
     // The clock is behind: what was delivered before is raised all the same.
     const now = () => 0;
     const deliveredMs = db.prepare<[], number>('SELECT max(delivered_at) FROM delivery').pluck().get();
-    const writer = new StreamWriter({ db, log, folder: folder.log, now, onDelivered: () => {} });
+    const writer = streamWriter({ db, log, folder: folder.log, now, onDelivered: () => {} });
     const epoch = { reason: 'test', orphans: 'left', position: 8.94e15, number: 0, parted: 0 } as const;
     writer.commit(writer.begin(new Set(), epoch), { kind: 'test' });
     assert.ok(Number(epochTimes(db).at(-1)) >= Number(deliveredMs));

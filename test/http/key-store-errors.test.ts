@@ -87,7 +87,7 @@ test('a failed look at access.db while detections.db is made anew keeps nobody f
     const { existsSync } = fs;
     const pause = new Int32Array(new SharedArrayBuffer(4));
     fs.existsSync = (path) => {
-      const isIt = path === ${JSON.stringify(appliance.data)} && /new Access[C]onnection/.test(new Error().stack);
+      const isIt = path === ${JSON.stringify(appliance.data)} && /openAccess[C]onnection/.test(new Error().stack);
       if (!isIt || existsSync(${JSON.stringify(failed)})) return existsSync(path);
       for (let turns = 0; turns < 6000 && !existsSync(${JSON.stringify(go)}); turns += 1)
         Atomics.wait(pause, 0, 0, 10);

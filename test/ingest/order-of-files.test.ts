@@ -11,7 +11,7 @@ import type { ExportRow } from '../../src/detection/fields.ts';
 import type { Applier } from '../../src/ingest/apply/apply-rows.ts';
 import type { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import type { RowBatch } from '../../src/ingest/reading/row-batch.ts';
-import { LogApplier } from '../../src/log/apply-log.ts';
+import { logApplier } from '../../src/log/apply-log.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
@@ -91,7 +91,7 @@ function filesAbout(...articles: number[]): Promise<File[]> {
 function checkStore({ db, folder: own }: Store): void {
   checkStreams(db);
   using made = openStore();
-  const projection = new LogApplier(made.db);
+  const projection = logApplier(made.db);
   for (const { part } of entriesAfter(join(own, 'log'), null)) projection.apply(part);
   projection.commit();
   assertSameContent(contentOfDatabase(made.db), contentOfDatabase(db));

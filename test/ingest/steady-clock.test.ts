@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { ExportFileName } from '../../src/exports/file-name.ts';
-import { ExportReader } from '../../src/ingest/reading/export-reader.ts';
+import { exportReader } from '../../src/ingest/reading/export-reader.ts';
 import { steadyClock } from '../../src/ingest/steady-clock.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
@@ -87,8 +87,8 @@ test('a stop does not wait for a file without valid rows', {
 });
 
 test('after a stop no file is begun', () => {
-  const options = { stopped: AbortSignal.abort(new Error('stopping')) };
-  const exports = new ExportReader(options as ConstructorParameters<typeof ExportReader>[0]);
+  const options = { settings: {}, stopped: AbortSignal.abort(new Error('stopping')) };
+  const exports = exportReader(options as Parameters<typeof exportReader>[0]);
   assert.throws(() => exports.read({ path: '', found: null }, {} as ExportFileName, ''), /^Error: stopping$/);
 });
 

@@ -12,7 +12,7 @@ import { addAccount } from '../../src/auth/accounts.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { streamName } from '../../src/detection/content-type.ts';
 import { type LostEnd, lostEnd as noticeLostEnd } from '../../src/ingest/apply/lost-end.ts';
-import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
+import { type StreamWriter, streamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { compactStopped } from '../../src/log/compact.ts';
 import { type Recovered, recoverDetections } from '../../src/log/recover.ts';
 import { readPageFrom } from '../../src/query/changes-page.ts';
@@ -138,7 +138,7 @@ class World implements History {
     const folder = dataFolder(this.#current);
     const recovered = await recoverDetections({ folder, ...QUIETLY });
     const { db, log } = recovered;
-    const writer = new StreamWriter({ db, log, folder: folder.log, now: this.#now, onDelivered: () => {} });
+    const writer = streamWriter({ db, log, folder: folder.log, now: this.#now, onDelivered: () => {} });
     const lostEnd = noticeLostEnd({
       writer,
       now: this.#now,

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compactNow, removeRows } from '../../src/ingest/apply/remove-rows.ts';
-import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
+import { type StreamWriter, streamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/reading/row-batch.ts';
 import type { Compacted } from '../../src/log/compact.ts';
 import { findTail } from '../../src/log/log-reader.ts';
@@ -210,5 +210,5 @@ export function streamWriterOn(
   const log = join(folder, 'log');
   const options = { folder: log, segmentBytes } as const;
   const writer = new LogWriter(options, findTail(log));
-  return new StreamWriter({ db, log: writer, folder: log, now, onDelivered });
+  return streamWriter({ db, log: writer, folder: log, now, onDelivered });
 }

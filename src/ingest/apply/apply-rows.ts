@@ -72,124 +72,107 @@ export interface ApplyOptions {
   readonly epochsMs: readonly number[];
 }
 
+export type Applier = ReturnType<typeof rowApplier>;
+
 /**
- * Applies rows in one transaction: {@link apply} any number of batches, then {@link finish} before the commit. Positions only
- * grow: each is the last one plus 1, or the time in microseconds and a year for each version epoch, whichever is greater.
+ * Applies rows in one transaction: `apply` any number of batches, then `finish` before the commit. Positions only grow: each
+ * is the last one plus 1, or the time in microseconds and a year for each version epoch, whichever is greater.
  */
-export class Applier {
-  readonly counts: ApplyCounts = { ...NO_COUNTS };
-  readonly #options: ApplyOptions;
-  #position: number;
-  #firstPosition = 0;
+export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epochsMs }: ApplyOptions) {
+  const counts: ApplyCounts = { ...NO_COUNTS };
+  let position = Math.max(lastPosition, positionOfClock(nowMs, epochsMs.length) - 1);
+  let firstPosition = 0;
+  // A transaction that was rolled back may have left rows.
+  rows.forget();
 
-  constructor(options: ApplyOptions) {
-    this.#options = options;
-    const { rows, lastPosition, nowMs, epochsMs } = options;
-    this.#position = Math.max(lastPosition, positionOfClock(nowMs, epochsMs.length) - 1);
-    // A transaction that was rolled back may have left rows.
-    rows.forget();
+  function advance(): void {
+    position += 1;
+    if (firstPosition === 0) firstPosition = position;
   }
 
-  apply(batch: RowBatch): void {
-    const { rows, log, epochsMs } = this.#options;
-    const outcomes: RowOutcome[] = [];
-    for (const [row, id] of batch.ids.entries()) {
-      const state = stateOf(batch, row, id);
-      // What was detected after an epoch began cannot have been known before it.
-      const raises = epochsMs.filter((atMs) => state.first_detected_at * 1000 < atMs).length;
-      const version = 1 + RAISE_VERSIONS * raises;
-      if (rows.create(state, version, this.#position + 1)) {
-        this.counts.created += 1;
-        this.#advance();
-        outcomes.push({ position: this.#position, version });
-      } else {
-        outcomes.push(this.#merge(id, scoringOf(batch, row)));
-      }
-    }
-    rows.flush();
-    // Without new detections, the lines of the changed ones are enough for the log.
-    const hasCreated = outcomes.some((outcome) => typeof outcome !== 'string');
-    if (hasCreated) {
-      if (batch.frame === null) throw new Error('a batch of rows has no log frame');
-      log.appendFrame(batch.frame);
-    }
-    log.append(hasCreated ? outcomeLines(outcomes) : outcomes.join(''));
+  /** @param next the version without new epochs; @param epochs the number of epochs that the previous version includes */
+  function change(state: DetectionState, next: number, epochs: number): string {
+    const version = next + RAISE_VERSIONS * (epochsMs.length - epochs);
+    rows.change(state, version, position + 1);
+    advance();
+    return changedLine(state, position, version);
   }
 
-  /** Ends the streams of a subscription; its rows are deleted later. */
-  removeSubscription(subscription: number): void {
-    const { rows, log } = this.#options;
-    log.append(rows.end(subscription).join('') + removedLine(subscription));
-  }
-
-  /**
-   * Announces every detection that changed after a position again, in a new version, and those that are named: it is unknown
-   * which versions clients have. Call it first in a transaction.
-   */
-  reissue({ parted: after, undone = new Set() }: { parted: number; undone?: ReadonlySet<string> }): void {
-    const { db, log } = this.#options;
-    const end = this.#position;
-    const streams = db.prepare<unknown[], { ordinal: number }>(SELECT_CHANGED_STREAMS).all(after);
-    const changed = db.prepare<unknown[], { id: string; position: number }>(SELECT_CHANGED);
-    for (const { ordinal } of streams)
-      for (let reached: number | undefined = after; reached !== undefined; ) {
-        const batch = changed.all({ ordinal, after: reached, end, limit: REISSUED_A_FRAME });
-        log.append(this.#reissue(batch.map(({ id }) => id)));
-        reached = batch.at(-1)?.position;
-      }
-    for (const id of undone) log.append(this.#reissue([id]));
+  /** @returns its line for the log; empty if the row changed nothing */
+  function mergeRow(id: string, scoring: Scoring): string {
+    const stored = rows.find(id);
+    if (stored === undefined) throw new Error(`detection ${id} is neither new nor stored`);
+    const outcome = merge(toKnown(stored), scoring, licensed.has(scoring.match.subscription_id));
+    counts[outcome.kind] += 1;
+    if (outcome.kind === 'unchanged') return '';
+    const { known } = outcome;
+    const state = stateOfKnown(id, known);
+    if (outcome.kind === 'updated') return change(state, known.version, epochsIn(db, stored.position));
+    rows.rescore(state, known.version);
+    return rescoredLine(state, known.version);
   }
 
   /** All are found first: each search writes the versions that are pending, which go faster in a row. */
-  #reissue(ids: readonly string[]): string {
-    const { db, rows, epochsMs } = this.#options;
+  function reissued(ids: readonly string[]): string {
     const found = ids.map((id) => ({ id, stored: rows.find(id) }));
     const lines = found.map(({ id, stored }) => {
       if (stored === undefined) return '';
       const epochs = epochsIn(db, stored.position);
       // It was announced already.
       if (epochs === epochsMs.length) return '';
-      return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, epochs);
+      return change(stateOfKnown(id, toKnown(stored)), stored.version + 1, epochs);
     });
     return lines.join('');
   }
 
-  /** Writes the heads of the streams. Nothing may be applied after it. @returns the first position; 0: nothing was added */
-  finish(): number {
-    const { db, rows } = this.#options;
-    rows.finish();
-    if (this.#firstPosition > 0) db.prepare(INSERT_DELIVERY).run(this.#firstPosition, this.#position);
-    return this.#firstPosition;
-  }
-
-  /** @returns its line for the log; empty if the row changed nothing */
-  #merge(id: string, scoring: Scoring): string {
-    const { db, rows, licensed } = this.#options;
-    const stored = rows.find(id);
-    if (stored === undefined) throw new Error(`detection ${id} is neither new nor stored`);
-    const outcome = merge(toKnown(stored), scoring, licensed.has(scoring.match.subscription_id));
-    this.counts[outcome.kind] += 1;
-    if (outcome.kind === 'unchanged') return '';
-    const { known } = outcome;
-    const state = stateOfKnown(id, known);
-    if (outcome.kind === 'updated') return this.#change(state, known.version, epochsIn(db, stored.position));
-    rows.rescore(state, known.version);
-    return rescoredLine(state, known.version);
-  }
-
-  /** @param next the version without new epochs; @param epochs the number of epochs that the previous version includes */
-  #change(state: DetectionState, next: number, epochs: number): string {
-    const { rows, epochsMs } = this.#options;
-    const version = next + RAISE_VERSIONS * (epochsMs.length - epochs);
-    rows.change(state, version, this.#position + 1);
-    this.#advance();
-    return changedLine(state, this.#position, version);
-  }
-
-  #advance(): void {
-    this.#position += 1;
-    if (this.#firstPosition === 0) this.#firstPosition = this.#position;
-  }
+  return {
+    counts,
+    apply(batch: RowBatch): void {
+      const outcomes = Array.from(batch.ids, (id, row): RowOutcome => {
+        const state = stateOf(batch, row, id);
+        // What was detected after an epoch began cannot have been known before it.
+        const raises = epochsMs.filter((atMs) => state.first_detected_at * 1000 < atMs).length;
+        const version = 1 + RAISE_VERSIONS * raises;
+        if (!rows.create(state, version, position + 1)) return mergeRow(id, scoringOf(batch, row));
+        counts.created += 1;
+        advance();
+        return { position, version };
+      });
+      rows.flush();
+      // Without new detections, the lines of the changed ones are enough for the log.
+      const hasCreated = outcomes.some((outcome) => typeof outcome !== 'string');
+      if (hasCreated) {
+        if (batch.frame === null) throw new Error('a batch of rows has no log frame');
+        log.appendFrame(batch.frame);
+      }
+      log.append(hasCreated ? outcomeLines(outcomes) : outcomes.join(''));
+    },
+    /** Ends the streams of a subscription; its rows are deleted later. */
+    removeSubscription: (subscription: number) =>
+      log.append(rows.end(subscription).join('') + removedLine(subscription)),
+    /**
+     * Announces every detection that changed after a position again, in a new version, and those that are named: it is
+     * unknown which versions clients have. Call it first in a transaction.
+     */
+    reissue({ parted, undone = new Set() }: { parted: number; undone?: ReadonlySet<string> }): void {
+      const end = position;
+      const streams = db.prepare<unknown[], { ordinal: number }>(SELECT_CHANGED_STREAMS).all(parted);
+      const changed = db.prepare<unknown[], { id: string; position: number }>(SELECT_CHANGED);
+      for (const { ordinal } of streams)
+        for (let after: number | undefined = parted; after !== undefined; ) {
+          const batch = changed.all({ ordinal, after, end, limit: REISSUED_A_FRAME });
+          log.append(reissued(batch.map(({ id }) => id)));
+          after = batch.at(-1)?.position;
+        }
+      for (const id of undone) log.append(reissued([id]));
+    },
+    /** Writes the heads of the streams. Nothing may be applied after it. @returns the first position; 0: nothing was added */
+    finish(): number {
+      rows.finish();
+      if (firstPosition > 0) db.prepare(INSERT_DELIVERY).run(firstPosition, position);
+      return firstPosition;
+    },
+  };
 }
 
 /** Where a new detection is; otherwise the line of a row for the log, empty if it changed nothing. */

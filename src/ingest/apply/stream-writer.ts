@@ -11,7 +11,7 @@
 import { applyPending } from '../../log/apply-entries.ts';
 import { LOGGED_TABLES } from '../../log/apply-log.ts';
 import { DetectionRows } from '../../log/detection-rows.ts';
-import { type Effects, noteEffects } from '../../log/effects.ts';
+import { noteEffects } from '../../log/effects.ts';
 import type { Operation } from '../../log/format.ts';
 import type { LogWriter } from '../../log/log-writer.ts';
 import type { Decisions } from '../../log/recover.ts';
@@ -20,7 +20,7 @@ import type { Database } from '../../store/database.ts';
 import { setLogMark } from '../../store/log-mark.ts';
 import type { Now } from '../../time.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
-import { Applier, lastPosition } from './apply-rows.ts';
+import { type Applier, lastPosition, rowApplier } from './apply-rows.ts';
 
 const STAMP_DELIVERY = 'UPDATE delivery SET delivered_at = :delivered_at WHERE delivered_at IS NULL';
 const SELECT_DELIVERED = `
@@ -59,59 +59,77 @@ export interface StreamWriterOptions {
   readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
 }
 
-export class StreamWriter {
-  readonly #options: StreamWriterOptions;
-  readonly #rows: DetectionRows;
-  readonly #effects: Effects;
-  #lastPosition: number;
-  #deliveredAtMs: number;
-  #isUnstamped: boolean;
+export type StreamWriter = ReturnType<typeof streamWriter>;
+
+/** The writer of a database and its log: of each, one at a time. */
+export function streamWriter({ db, log, folder, now, decisions, onDelivered }: StreamWriterOptions) {
+  const rows = new DetectionRows(db);
+  const effects = noteEffects(db, LOGGED_TABLES);
+  let last = lastPosition(db);
+  const delivered = db.prepare<unknown[], { last: number; has_unstamped: number }>(SELECT_DELIVERED).get();
+  // A transaction that a crash left without a time has become visible by now.
+  let deliveredAtMs = Math.max(delivered?.last ?? 0, newestWindowEnd(db), now());
+  let isUnstamped = delivered?.has_unstamped === 1;
   /** Whether the log has an entry that the database refused. */
-  #isBehind = false;
+  let isBehind = false;
 
-  constructor(options: StreamWriterOptions) {
-    const { db, now } = options;
-    this.#options = options;
-    this.#rows = new DetectionRows(db);
-    this.#effects = noteEffects(db, LOGGED_TABLES);
-    this.#lastPosition = lastPosition(db);
-    const row = db.prepare<unknown[], { last: number; has_unstamped: number }>(SELECT_DELIVERED).get();
-    // A transaction that a crash left without a time has become visible by now.
-    this.#deliveredAtMs = Math.max(row?.last ?? 0, newestWindowEnd(db), now());
-    this.#isUnstamped = row?.has_unstamped === 1;
+  function becomeVisible(): void {
+    // If the clock was set back: no earlier than the last one, and than the end of the newest finished window.
+    deliveredAtMs = Math.max(deliveredAtMs, newestWindowEnd(db), now());
+    isUnstamped = true;
   }
 
-  get db(): Database {
-    return this.#options.db;
+  function rollback(): void {
+    // SQLite may have rolled back by itself, as it does when the disk is full.
+    if (db.inTransaction) db.exec('ROLLBACK');
+    effects.take();
+    log.rollback();
   }
 
-  get lastPosition(): number {
-    return this.#lastPosition;
+  /** Applies from the log what the database refused. @throws while there is still no room, or it is not decided */
+  function applyRefused(): void {
+    if (!isBehind) return;
+    if (log.last !== null) decisions?.decide(log.last, db);
+    try {
+      applyPending(db, folder);
+    } finally {
+      // The log already has these changes.
+      effects.take();
+    }
+    isBehind = false;
+    last = lastPosition(db);
+    becomeVisible();
   }
 
-  /** Without rows of exports. @throws as {@link commit} */
-  write(operation: Operation, work: () => void): void {
-    this.commit(this.begin(), operation, work);
+  /** @returns the position beyond which they go on */
+  function beginEpoch({ reason, orphans, position, number: known, parted }: Epoch): number {
+    // What was detected before it gets raised versions: also where the clock is behind.
+    const at = Math.max(now(), deliveredAtMs);
+    const number = Math.max(known, epochTimes(db).length) + 1;
+    const beyond = positionBeyond(Math.max(last, position), at, number);
+    const announced_after = Number.isFinite(parted) ? parted : null;
+    db.prepare(INSERT_EPOCH).run({ number, at, reason, position: beyond, announced_after, orphans });
+    // Before the rows of the same transaction, whose versions rely on it.
+    log.append(effects.take());
+    return beyond;
   }
 
   /**
    * Begins a transaction; when the one before it was delivered is written first.
    * @param epoch the transaction begins a version epoch; null: it does not
    */
-  begin(licensed: ReadonlySet<number> = new Set(), epoch: Epoch | null = null): Applier {
-    this.applyPending();
-    const { db, log, now } = this.#options;
+  function begin(licensed: ReadonlySet<number> = new Set(), epoch: Epoch | null = null): Applier {
+    applyRefused();
     db.exec('BEGIN IMMEDIATE');
     try {
-      if (this.#isUnstamped) db.prepare(STAMP_DELIVERY).run({ delivered_at: this.#deliveredAtMs });
-      const position = epoch === null ? this.#lastPosition : this.#beginEpoch(epoch);
-      const rows = this.#rows;
+      if (isUnstamped) db.prepare(STAMP_DELIVERY).run({ delivered_at: deliveredAtMs });
+      const position = epoch === null ? last : beginEpoch(epoch);
       const parts = { db, rows, log, lastPosition: position, nowMs: now(), licensed };
-      const applier = new Applier({ ...parts, epochsMs: epochTimes(db) });
+      const applier = rowApplier({ ...parts, epochsMs: epochTimes(db) });
       if (epoch !== null) applier.reissue(epoch);
       return applier;
     } catch (error) {
-      this.rollback();
+      rollback();
       throw error;
     }
   }
@@ -122,14 +140,13 @@ export class StreamWriter {
    * @returns the first position that it added to the stream; 0: none
    * @throws when it was rolled back, or is decided and not applied yet
    */
-  commit(applier: Applier, operation: Operation, inTransaction: () => void = () => {}): number {
-    const { db, log, now, decisions, onDelivered } = this.#options;
+  function commit(applier: Applier, operation: Operation, inTransaction: () => void = () => {}): number {
     let first: number;
     const before = log.last;
     try {
       first = applier.finish();
       inTransaction();
-      const lines = this.#effects.take();
+      const lines = effects.take();
       if (lines !== '' || log.isPending) {
         const entry = log.commit(lines, operation, now());
         decisions?.decide(entry, db);
@@ -138,70 +155,31 @@ export class StreamWriter {
       db.exec('COMMIT');
     } catch (error) {
       // Also where something failed behind its commit line.
-      this.#isBehind = log.last !== before;
-      this.rollback();
+      isBehind = log.last !== before;
+      rollback();
       throw error;
     }
-    this.#isUnstamped = false;
-    this.#lastPosition = lastPosition(db);
+    isUnstamped = false;
+    last = lastPosition(db);
     if (first > 0) {
-      this.#becomeVisible();
-      onDelivered(first, this.#deliveredAtMs);
+      becomeVisible();
+      onDelivered(first, deliveredAtMs);
     }
     return first;
   }
 
-  /** @returns the position beyond which they go on */
-  #beginEpoch({ reason, orphans, position, number: known, parted }: Epoch): number {
-    const { db, log, now } = this.#options;
-    // What was detected before it gets raised versions: also where the clock is behind.
-    const at = Math.max(now(), this.#deliveredAtMs);
-    const number = Math.max(known, epochTimes(db).length) + 1;
-    const beyond = positionBeyond(Math.max(this.#lastPosition, position), at, number);
-    const announced_after = Number.isFinite(parted) ? parted : null;
-    db.prepare(INSERT_EPOCH).run({ number, at, reason, position: beyond, announced_after, orphans });
-    // Before the rows of the same transaction, whose versions rely on it.
-    log.append(this.#effects.take());
-    return beyond;
-  }
+  /** Without rows of exports. @throws as {@link commit} */
+  const write = (operation: Operation, work: () => void) => void commit(begin(), operation, work);
 
-  rollback(): void {
-    const { db, log } = this.#options;
-    // SQLite may have rolled back by itself, as it does when the disk is full.
-    if (db.inTransaction) db.exec('ROLLBACK');
-    this.#effects.take();
-    log.rollback();
-  }
-
-  /** Applies from the log what the database refused. @throws while there is still no room, or it is not decided */
-  applyPending(): void {
-    if (!this.#isBehind) return;
-    const { db, log, folder, decisions } = this.#options;
-    if (log.last !== null) decisions?.decide(log.last, db);
-    try {
-      applyPending(db, folder);
-    } finally {
-      // The log already has these changes.
-      this.#effects.take();
-    }
-    this.#isBehind = false;
-    this.#lastPosition = lastPosition(db);
-    this.#becomeVisible();
-  }
-
-  flush(): void {
-    this.applyPending();
-    if (this.#isUnstamped) this.write({ kind: 'delivery time' }, () => {});
-  }
-
-  closeSegment(): void {
-    this.#options.log.closeSegment();
-  }
-
-  #becomeVisible(): void {
-    const { db, now } = this.#options;
-    // If the clock was set back: no earlier than the last one, and than the end of the newest finished window.
-    this.#deliveredAtMs = Math.max(this.#deliveredAtMs, newestWindowEnd(db), now());
-    this.#isUnstamped = true;
-  }
+  return {
+    ...{ db, begin, commit, write, rollback, applyPending: applyRefused },
+    get lastPosition(): number {
+      return last;
+    },
+    flush(): void {
+      applyRefused();
+      if (isUnstamped) write({ kind: 'delivery time' }, () => {});
+    },
+    closeSegment: () => log.closeSegment(),
+  };
 }

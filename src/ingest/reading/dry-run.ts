@@ -68,28 +68,26 @@ export type Effect = ApplyCounts & { rows: number };
 
 export const EFFECT_ROWS_MAX = 100_000;
 
-/** Counts what a file's rows would change, each row applied after the ones before it. */
-export class EffectCounter {
-  readonly effect: Effect = { rows: 0, ...NO_COUNTS };
-  readonly #rows: DetectionRows | null;
-  readonly #licensed: ReadonlySet<number>;
-  readonly #changed = new Map<string, Known>();
-
-  /** @param db null: nothing was ever ingested */
-  constructor(db: Database | null, licensed: ReadonlySet<number>) {
-    this.#rows = db === null ? null : new DetectionRows(db);
-    this.#licensed = licensed;
-  }
-
-  add(batch: RowBatch): void {
-    for (const [row, id] of batch.ids.entries()) {
-      if (this.effect.rows >= EFFECT_ROWS_MAX) return;
-      const known = this.#changed.get(id) ?? (this.#rows && findKnown(this.#rows, id));
-      const scoring = scoringOf(batch, row);
-      const outcome = merge(known, scoring, this.#licensed.has(scoring.match.subscription_id));
-      this.effect.rows += 1;
-      this.effect[outcome.kind] += 1;
-      if (outcome.kind !== 'unchanged') this.#changed.set(id, outcome.known);
-    }
-  }
+/**
+ * Counts what a file's rows would change, each row applied after the ones before it.
+ * @param db null: nothing was ever ingested
+ */
+export function effectCounter(db: Database | null, licensed: ReadonlySet<number>) {
+  const rows = db === null ? null : new DetectionRows(db);
+  const changed = new Map<string, Known>();
+  const effect: Effect = { rows: 0, ...NO_COUNTS };
+  return {
+    effect,
+    add(batch: RowBatch): void {
+      for (const [row, id] of batch.ids.entries()) {
+        if (effect.rows >= EFFECT_ROWS_MAX) return;
+        const known = changed.get(id) ?? (rows && findKnown(rows, id));
+        const scoring = scoringOf(batch, row);
+        const outcome = merge(known, scoring, licensed.has(scoring.match.subscription_id));
+        effect.rows += 1;
+        effect[outcome.kind] += 1;
+        if (outcome.kind !== 'unchanged') changed.set(id, outcome.known);
+      }
+    },
+  };
 }

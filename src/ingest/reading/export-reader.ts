@@ -38,98 +38,88 @@ interface ExportReaderOptions {
 /** A small packed file can hold millions of bad rows. */
 export const ERRORS_READ_MAX = 100;
 
-export class ExportReader {
-  readonly #options: ExportReaderOptions;
+export type ExportReader = ReturnType<typeof exportReader>;
+
+export function exportReader({ access, settings, stopped, now, onProgress }: ExportReaderOptions) {
+  const { enabled_exports, earliest_time, require_trailer, bad_rows, mappings, photo_key } = settings;
   /** Started with the first file: most commands, and a start before any file comes, never need it. */
-  #worker: Worker | null = null;
-  #thread: ThreadCalls<ReaderCalls> | null = null;
+  let worker: Worker | null = null;
+  let thread: ThreadCalls<ReaderCalls> | null = null;
 
-  constructor(options: ExportReaderOptions) {
-    this.#options = options;
+  function running(): ThreadCalls<ReaderCalls> {
+    worker ??= startWorker({ role: 'reader', settings: { photo_key } satisfies ReaderSettings });
+    thread ??= callsTo<ReaderCalls>(worker, 'the reader thread');
+    return thread;
   }
 
-  isEnabled({ export: exportName }: Pick<ExportFileName, 'export'>): boolean {
-    return this.#options.settings.enabled_exports.includes(exportName);
-  }
+  const readNow = (): Subscribers => access.use((db) => readSubscribers(db, enabled_exports));
 
-  /**
-   * The subscriptions whose rows are left out of a file: those that were added again after it was taken. Rows have the
-   * number of a subscription alone, so these may be those of another customer.
-   * @param takenBy epoch milliseconds; null: it was never taken before
-   */
-  formerAt(takenBy: number | null): number[] {
-    return takenBy === null ? [] : this.#options.access.use((db) => addedAgain(db, takenBy));
-  }
-
-  /** The earliest time of a file that was first read then, epoch milliseconds. */
-  earliestAt(file: ExportFileName, ms: number): string {
-    return timesOf(file, ms, this.#options.settings.earliest_time).earliest;
-  }
-
-  /** @param label what the progress calls the file @throws the reason of `stopped` once it is aborted */
-  read(
-    source: ExportSource,
-    file: ExportFileName,
-    label: string,
-    options: Partial<ReaderOrder> = {},
-  ): Reading {
-    const { settings, stopped, now, onProgress } = this.#options;
-    stopped.throwIfAborted();
-    const subscribers = this.#subscribers();
-    const { earliest_time, require_trailer, bad_rows, mappings } = settings;
-    const times = timesOf(file, now(), earliest_time);
-    const rules = { mapping: mappings[file.export], require_trailer, bad_rows, errors_max: ERRORS_READ_MAX };
-    const whole = { former: [], rows_to_skip: 0, check_only: false };
-    const order: ReaderOrder = { source, file, ...times, ...rules, ...whole, ...subscribers, ...options };
-    const result = Promise.withResolvers<ReadingResult>();
-    // A caller that stops half-way never awaits it.
-    result.promise.catch(() => {});
-    const { port1: port, port2 } = new MessageChannel();
-    const messages: AsyncIterable<RowBatch[]> = on(port, 'message', { close: ['close'] });
-    const abort = (error: Error) => {
-      result.reject(error);
-      port.close();
-    };
-    // A file without any valid row could be read for minutes.
-    const listening = addAbortListener(stopped, () => abort(stopped.reason));
-    this.#running()
-      .call('read', { port: port2, order }, (rows) => onProgress(label, rows, false), [port2])
-      .finally(() => {
-        listening[Symbol.dispose]();
-        onProgress(label, 0, true);
-      })
-      .then(result.resolve, abort);
-    async function* batches(): AsyncGenerator<RowBatch> {
-      for await (const [batch] of messages) {
-        if (batch === undefined) continue;
-        yield batch;
-        const memory = batch.lines.buffer;
-        port.postMessage(memory, [memory]);
+  return {
+    isEnabled: ({ export: exportName }: Pick<ExportFileName, 'export'>): boolean =>
+      enabled_exports.includes(exportName),
+    /**
+     * The subscriptions whose rows are left out of a file: those that were added again after it was taken. Rows have the
+     * number of a subscription alone, so these may be those of another customer.
+     * @param takenBy epoch milliseconds; null: it was never taken before
+     */
+    formerAt: (takenBy: number | null): number[] =>
+      takenBy === null ? [] : access.use((db) => addedAgain(db, takenBy)),
+    /** The earliest time of a file that was first read then, epoch milliseconds. */
+    earliestAt: (file: ExportFileName, ms: number): string => timesOf(file, ms, earliest_time).earliest,
+    /** @param label what the progress calls the file @throws the reason of `stopped` once it is aborted */
+    read(
+      source: ExportSource,
+      file: ExportFileName,
+      label: string,
+      options: Partial<ReaderOrder> = {},
+    ): Reading {
+      stopped.throwIfAborted();
+      const subscribers = readNow();
+      const times = timesOf(file, now(), earliest_time);
+      const rules = {
+        mapping: mappings[file.export],
+        require_trailer,
+        bad_rows,
+        errors_max: ERRORS_READ_MAX,
+      };
+      const whole = { former: [], rows_to_skip: 0, check_only: false };
+      const order: ReaderOrder = { source, file, ...times, ...rules, ...whole, ...subscribers, ...options };
+      const result = Promise.withResolvers<ReadingResult>();
+      // A caller that stops half-way never awaits it.
+      result.promise.catch(() => {});
+      const { port1: port, port2 } = new MessageChannel();
+      const messages: AsyncIterable<RowBatch[]> = on(port, 'message', { close: ['close'] });
+      const abort = (error: Error) => {
+        result.reject(error);
+        port.close();
+      };
+      // A file without any valid row could be read for minutes.
+      const listening = addAbortListener(stopped, () => abort(stopped.reason));
+      running()
+        .call('read', { port: port2, order }, (rows) => onProgress(label, rows, false), [port2])
+        .finally(() => {
+          listening[Symbol.dispose]();
+          onProgress(label, 0, true);
+        })
+        .then(result.resolve, abort);
+      async function* batches(): AsyncGenerator<RowBatch> {
+        for await (const [batch] of messages) {
+          if (batch === undefined) continue;
+          yield batch;
+          const memory = batch.lines.buffer;
+          port.postMessage(memory, [memory]);
+        }
       }
-    }
-    return {
-      order,
-      batches: batches(),
-      result: result.promise,
-      isOutdated: () => !isDeepStrictEqual(subscribers, this.#subscribers()),
-      cancel: () => port.close(),
-    };
-  }
-
-  async close(): Promise<void> {
-    await this.#worker?.terminate();
-  }
-
-  #subscribers(): Subscribers {
-    const { access, settings } = this.#options;
-    return access.use((db) => readSubscribers(db, settings.enabled_exports));
-  }
-
-  #running(): ThreadCalls<ReaderCalls> {
-    if (this.#thread !== null) return this.#thread;
-    const { photo_key } = this.#options.settings;
-    this.#worker = startWorker({ role: 'reader', settings: { photo_key } satisfies ReaderSettings });
-    this.#thread = callsTo<ReaderCalls>(this.#worker, 'the reader thread');
-    return this.#thread;
-  }
+      return {
+        order,
+        batches: batches(),
+        result: result.promise,
+        isOutdated: () => !isDeepStrictEqual(subscribers, readNow()),
+        cancel: () => port.close(),
+      };
+    },
+    async close(): Promise<void> {
+      await worker?.terminate();
+    },
+  };
 }

@@ -38,25 +38,16 @@ export function readSubscribers(access: Database, enabled: readonly ExportName[]
   };
 }
 
-export class AccessConnection {
-  readonly #db: Database;
+export type AccessConnection = ReturnType<typeof openAccessConnection>;
 
-  constructor(folder: DataFolder) {
-    this.#db = marked(() => {
-      const db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
-      auditChanges(db, folder, { operation: { kind: 'ingest' } });
-      return db;
-    });
-  }
-
-  /** Reads or changes it, so that no error remains without its mark. */
-  use<Result>(work: (access: Database) => Result): Result {
-    return marked(() => work(this.#db));
-  }
-
-  close(): void {
-    this.#db.close();
-  }
+export function openAccessConnection(folder: DataFolder) {
+  const db = marked(() => openDatabase(folder.access, 'write', ACCESS_SCHEMA));
+  marked(() => auditChanges(db, folder, { operation: { kind: 'ingest' } }));
+  return {
+    /** Reads or changes it, so that no error remains without its mark. */
+    use: <Result>(work: (access: Database) => Result): Result => marked(() => work(db)),
+    close: () => void db.close(),
+  };
 }
 
 /** Whether an error, also one that comes from the thread, is of access.db. */

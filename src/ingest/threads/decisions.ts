@@ -3,7 +3,6 @@
  * written the entry there. An entry of the log that the copy lacks is a proposal: it is neither applied nor shown.
  */
 import type { Mark } from '../../log/format.ts';
-import type { Decisions } from '../../log/recover.ts';
 import { misconfigured } from '../../refused.ts';
 import { setWaitsForCopy, waitsForCopy } from '../../store/copy-mode.ts';
 import type { Database } from '../../store/database.ts';
@@ -39,48 +38,46 @@ export interface DecisionOptions {
   readonly stopping: () => Error;
 }
 
-export class CopyDecisions implements Decisions {
-  readonly #options: DecisionOptions;
+export type CopyDecisions = ReturnType<typeof copyDecisions>;
+
+export function copyDecisions({ shared, copy, propose, stopping }: DecisionOptions) {
   /** Whether the log says that transactions wait; null: it was not read. */
-  #waits: boolean | null = null;
+  let waits: boolean | null = null;
 
-  constructor(options: DecisionOptions) {
-    this.#options = options;
-  }
-
-  areAwaited(db: Database): boolean {
-    const waits = this.#waits ?? waitsForCopy(db);
-    if (waits && this.#options.copy === null)
+  function areAwaited(db: Database): boolean {
+    const isWaiting = waits ?? waitsForCopy(db);
+    if (isWaiting && copy === null)
       throw misconfigured(
         'transactions of this installation wait for its copy, but [copy] to is not set. Set it to where the copy is, or where a new one shall be; to stop waiting, also set [copy] wait = false and start Wirewatch once before you remove it.',
       );
-    return waits;
+    return isWaiting;
   }
 
-  /** Returns once the entry is decided. @throws the error of `stopping` when the thread is to end before */
-  decide(entry: Mark, db: Database): void {
-    if (!this.areAwaited(db)) return;
-    const { shared, propose, stopping } = this.#options;
-    for (let isProposed = false; ; isProposed = true) {
-      const last = Atomics.load(shared, 0);
-      if (last >= entry.entry) return;
-      if (last === ENDED) throw stopping();
-      if (!isProposed) propose(entry);
-      Atomics.wait(shared, 0, last);
-    }
-  }
-
-  /**
-   * Writes to the log what the configuration says now. To wait no more is itself a transaction that waits; to begin to
-   * wait need not be, since the copy has it before the first that does.
-   */
-  begin(writer: StreamWriter): void {
-    const wait = this.#options.copy?.wait === true;
-    this.#waits = waitsForCopy(writer.db);
-    if (this.#waits === wait) return;
-    // Where it may not be written, before it is.
-    this.areAwaited(writer.db);
-    writer.write({ kind: 'copy mode', wait }, () => setWaitsForCopy(writer.db, wait));
-    this.#waits = wait;
-  }
+  return {
+    areAwaited,
+    /** Returns once the entry is decided. @throws the error of `stopping` when the thread is to end before */
+    decide(entry: Mark, db: Database): void {
+      if (!areAwaited(db)) return;
+      for (let isProposed = false; ; isProposed = true) {
+        const last = Atomics.load(shared, 0);
+        if (last >= entry.entry) return;
+        if (last === ENDED) throw stopping();
+        if (!isProposed) propose(entry);
+        Atomics.wait(shared, 0, last);
+      }
+    },
+    /**
+     * Writes to the log what the configuration says now. To wait no more is itself a transaction that waits; to begin to
+     * wait need not be, since the copy has it before the first that does.
+     */
+    begin(writer: StreamWriter): void {
+      const wait = copy?.wait === true;
+      waits = waitsForCopy(writer.db);
+      if (waits === wait) return;
+      // Where it may not be written, before it is.
+      areAwaited(writer.db);
+      writer.write({ kind: 'copy mode', wait }, () => setWaitsForCopy(writer.db, wait));
+      waits = wait;
+    },
+  };
 }

@@ -16,7 +16,7 @@ import { missingWindowsSearch } from '../../windows/overdue-search.ts';
 import { ingestBackfill, resumeBackfills } from '../apply/backfill.ts';
 import { type LostEnd, lostEnd } from '../apply/lost-end.ts';
 import { removalRetries } from '../apply/remove-rows.ts';
-import { StreamWriter } from '../apply/stream-writer.ts';
+import { streamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, putAway } from '../apply/window-file.ts';
 import { type ChangedFiles, changedFiles } from '../files/changed-files.ts';
 import { type FileRecord, processedFile } from '../files/file-record.ts';
@@ -25,11 +25,11 @@ import { type FolderScanner, folderScanner } from '../files/folder-scan.ts';
 import { moveOrphaned } from '../files/orphaned.ts';
 import { retention } from '../files/retention.ts';
 import { readPause } from '../operator-pause.ts';
-import { ExportReader } from '../reading/export-reader.ts';
+import { exportReader } from '../reading/export-reader.ts';
 import { handleRequest } from '../requests/handle-requests.ts';
 import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
 import { steadyClock } from '../steady-clock.ts';
-import { AccessConnection } from './access-connection.ts';
+import { openAccessConnection } from './access-connection.ts';
 import type { CopyDecisions } from './decisions.ts';
 import type { IngestSettings, ToMain } from './ingest-messages.ts';
 import { type FullDisk, stuckFiles, waitForRoom } from './retry-pauses.ts';
@@ -75,7 +75,7 @@ export class Ingester {
     const { settings, send, decisions, stopped, timer, log, setCondition } = options;
     const { failed_windows } = settings;
     const folder = dataFolder(settings.data);
-    const writer = new StreamWriter({
+    const writer = streamWriter({
       db,
       log: logWriter,
       folder: folder.log,
@@ -83,11 +83,11 @@ export class Ingester {
       decisions,
       onDelivered: (first_position, delivered_at) => send('delivered', { first_position, delivered_at }),
     });
-    const access = new AccessConnection(folder);
+    const access = openAccessConnection(folder);
     // By a clock that is behind, files would look too far ahead, and those just read as old as what retention deletes.
     // Only windows prove that it is behind: delivery times stay ahead after a clock that was.
     const filesNow = () => Math.max(now(), newestWindowEnd(db));
-    const exports = new ExportReader({
+    const exports = exportReader({
       access,
       settings,
       stopped,

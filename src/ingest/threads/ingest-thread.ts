@@ -15,7 +15,7 @@ import { readRole, roleOf } from '../../store/role.ts';
 import { callsTo, serveCalls } from '../../thread-call.ts';
 import { WakeableTimer } from '../../wakeable-timer.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
-import { CopyDecisions } from './decisions.ts';
+import { copyDecisions } from './decisions.ts';
 import { Ingester, type IngesterOptions, Stopping } from './ingest-loop.ts';
 import type {
   CopySettings,
@@ -56,7 +56,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
     const timer = new WakeableTimer();
     stopped.signal.addEventListener('abort', () => timer.wake());
     const reporting = reportingBy(send);
-    const decisions = new CopyDecisions({
+    const decisions = copyDecisions({
       shared: decided,
       copy: settings.copy,
       propose: (entry) => send('proposed', entry),

@@ -9,8 +9,13 @@ import { Follower } from '../../../src/copy/follow.ts';
 import { Shipper } from '../../../src/copy/ship.ts';
 import { beginEpoch } from '../../../src/copy/standby-thread.ts';
 import { compactNow } from '../../../src/ingest/apply/remove-rows.ts';
-import { StreamWriter } from '../../../src/ingest/apply/stream-writer.ts';
-import { CopyDecisions, createDecidedEntry, noteDecided } from '../../../src/ingest/threads/decisions.ts';
+import { type StreamWriter, streamWriter } from '../../../src/ingest/apply/stream-writer.ts';
+import {
+  type CopyDecisions,
+  copyDecisions,
+  createDecidedEntry,
+  noteDecided,
+} from '../../../src/ingest/threads/decisions.ts';
 import type { Mark } from '../../../src/log/format.ts';
 import { findTail } from '../../../src/log/log-reader.ts';
 import { LogWriter } from '../../../src/log/log-writer.ts';
@@ -207,7 +212,7 @@ export class Machine {
       throw new Undecided();
     };
     const copy = { wait: this.waits };
-    return new CopyDecisions({ shared: this.#decided, copy, propose: undecided, stopping: undecided });
+    return copyDecisions({ shared: this.#decided, copy, propose: undecided, stopping: undecided });
   }
 
   async follow(work: (follower: Follower) => Promise<void>): Promise<void> {
@@ -237,7 +242,7 @@ export class Machine {
     const { db, log } = this.#open();
     const decisions = this.#decisions;
     const parts = { db, log, folder: this.folder.log, now: this.now, onDelivered() {}, decisions };
-    this.#writer ??= new StreamWriter(parts);
+    this.#writer ??= streamWriter(parts);
     return this.#writer;
   }
 }

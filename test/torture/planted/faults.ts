@@ -79,7 +79,7 @@ store/checkpoint.ts | checkpoint | the write-ahead log of another checkpoint is 
 store/checkpoint.ts | checkpoint | another file in its place is detected
   [-&& tokens.includes(ownToken(path))-]
 log/apply-log.ts | recovery-faults | a rebuilt database stores its mark
-  [-setLogMark(this.#db, this.#mark);-]
+  [-setLogMark(db, mark);-]
 log/apply-log.ts | recovery | each row has its position
   position[- + index-]
 store/checkpoint.ts | rewrite | nothing of removed rows is left in unused parts of pages
