@@ -20,6 +20,7 @@ import type { IngestSettings } from './ingest/threads/ingest-messages.ts';
 import type { Logger } from './logger.ts';
 import type { Live } from './operations/operation.ts';
 import { paced } from './pace.ts';
+import { unlessError } from './refused.ts';
 import { deriveKey } from './seal.ts';
 import { isBehind, isDamage, isWriteLost } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
@@ -61,7 +62,7 @@ export function startApplianceIngest(
   undo: AsyncDisposableStack,
 ) {
   const { config, log, ingestThread } = options;
-  const { access, conditions, copy, reader, secret } = surroundings;
+  const { conditions, copy, reader, secret } = surroundings;
   const recovering = Promise.withResolvers<void>();
   let reading: Live['reading'] = null;
   const events: ReportedEvents = {
@@ -91,15 +92,7 @@ export function startApplianceIngest(
     processed: (file) => surroundings.metrics?.processed(file),
   };
   const settings = { ...ingestSettings(config, secret), mode: 'serve' as const };
-  const healing = afterDamage(surroundings, log);
-  const interrupted = afterAccessErrors(access, conditions, log);
-  const passing = (fault: Error) => {
-    if (isOfAccess(fault)) return isWriteLost(fault) ? null : interrupted(fault);
-    if (fault instanceof LogDamage) return madeAnewByStart(surroundings, null);
-    if (isBehind(fault)) return madeAnewByStart(surroundings, fault.message);
-    return isDamage(fault) ? healing(fault) : null;
-  };
-  const ingest = startIngest(settings, events, copy.decide, passing, ingestThread);
+  const ingest = startIngest(settings, events, copy.decide, afterFaults(surroundings, log), ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);
   const begun = Promise.race([ingest.ready, recovering.promise]).then(
@@ -125,65 +118,63 @@ export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSetti
   };
 }
 
-/** An error of access.db, from which this thread reads subscriptions and pauses, needs no restart of the program. */
-function afterAccessErrors(access: AccessReader, conditions: Conditions, log: Logger) {
-  return (fault: Error): Passing => ({
-    isOver() {
-      try {
-        access.check();
-        return true;
-      } catch {
-        return false;
-      }
-    },
-    onInterrupted() {
-      clearIngestConditions(conditions);
-      conditions.set('ingest stopped', `access.db: ${fault.message}`);
-      log.error({ err: fault }, 'access.db cannot be read: ingest waits and resumes automatically');
-    },
-    worksMs: RESUMED_AFTER_MS,
-    onResumed() {
-      conditions.set('ingest stopped', null);
-      log.info('ingest resumed');
-    },
-  });
-}
-
-/**
- * A start makes damaged parts of the log anew from the copy, if that has them.
- * @param behind why it builds detections.db from the log, so that nobody reads the old one; null: it does not
- */
-function madeAnewByStart({ conditions, reader }: IngestSurroundings, behind: string | null): Passing {
-  return {
-    isOver: () => true,
-    onInterrupted() {
-      // The next thread does not know what this one has reported.
-      clearIngestConditions(conditions);
-      if (behind === null) return;
-      reader.close();
-      reader.await(behind);
-    },
-    worksMs: 0,
+/** @returns what to do about a fault; null: it ends ingest */
+function afterFaults({ access, conditions, reader }: IngestSurroundings, log: Logger) {
+  /** A damaged detections.db is not rebuilt again and again on a disk that damages it. Monotonic. */
+  let rebuiltNotBeforeMs = 0;
+  return (fault: Error): Passing | null => {
+    if (isOfAccess(fault)) {
+      if (isWriteLost(fault)) return null;
+      // The thread reads subscriptions and pauses from it: no restart of the program is needed.
+      return {
+        isOver: () =>
+          unlessError(false, () => {
+            access.check();
+            return true;
+          }),
+        onInterrupted() {
+          clearIngestConditions(conditions);
+          conditions.set('ingest stopped', `access.db: ${fault.message}`);
+          log.error({ err: fault }, 'access.db cannot be read: ingest waits and resumes automatically');
+        },
+        worksMs: RESUMED_AFTER_MS,
+        onResumed() {
+          conditions.set('ingest stopped', null);
+          log.info('ingest resumed');
+        },
+      };
+    }
+    const isLogDamaged = fault instanceof LogDamage;
+    // A start builds detections.db from the log, and makes damaged parts of that anew from the copy, if it has them.
+    if (isLogDamaged || isBehind(fault))
+      return {
+        isOver: () => true,
+        onInterrupted() {
+          // The next thread does not know what this one has reported.
+          clearIngestConditions(conditions);
+          if (isLogDamaged) return;
+          // Nobody reads the old one meanwhile.
+          reader.close();
+          reader.await(fault.message);
+        },
+        worksMs: 0,
+      };
+    if (!isDamage(fault)) return null;
+    return {
+      isOver: () => performance.now() >= rebuiltNotBeforeMs,
+      onInterrupted() {
+        clearIngestConditions(conditions);
+        conditions.set('database damaged', `detections.db: ${fault.message}`);
+        log.error({ err: fault }, 'detections.db is damaged: it is rebuilt from the log');
+      },
+      worksMs: 0,
+      onResumed() {
+        rebuiltNotBeforeMs = performance.now() + HEALED_AGAIN_AFTER_MS;
+        conditions.set('database damaged', null);
+        log.info('detections.db was rebuilt from the log: detections are served again');
+      },
+    };
   };
-}
-
-/** A damaged detections.db is rebuilt from the log: at once, but not again and again on a disk that damages it. */
-function afterDamage({ conditions }: IngestSurroundings, log: Logger) {
-  let notBeforeMs = 0;
-  return (fault: Error): Passing => ({
-    isOver: () => performance.now() >= notBeforeMs,
-    onInterrupted() {
-      clearIngestConditions(conditions);
-      conditions.set('database damaged', `detections.db: ${fault.message}`);
-      log.error({ err: fault }, 'detections.db is damaged: it is rebuilt from the log');
-    },
-    worksMs: 0,
-    onResumed() {
-      notBeforeMs = performance.now() + HEALED_AGAIN_AFTER_MS;
-      conditions.set('database damaged', null);
-      log.info('detections.db was rebuilt from the log: detections are served again');
-    },
-  });
 }
 
 function clearIngestConditions(conditions: Conditions): void {

@@ -4,8 +4,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { findAccess, refreshSpare } from '../auth/spare-copy.ts';
-import { applyAfter, checkpointIfLarge } from '../log/apply-entries.ts';
-import { logApplier } from '../log/apply-log.ts';
+import { applyAfter, checkpointIfLarge, logApplier } from '../log/apply-log.ts';
 import type { Commit } from '../log/format.ts';
 import { encodeFrame } from '../log/frame.ts';
 import { commitsBackwards, findTail } from '../log/log-reader.ts';

@@ -18,7 +18,7 @@ import {
   type RawEntry,
   wholeLines,
 } from './lines.ts';
-import { ColumnReader, type Mapping, Origin, type Reader } from './mapping.ts';
+import { type ColumnReader, columnReader, type Mapping, originOf, type Reader } from './mapping.ts';
 
 /** Both bound the memory of a group: a row may have a mebibyte. */
 const GROUP_ROWS = 500;
@@ -61,7 +61,7 @@ export async function* csvEntries(
   // Every error ends the parser, which is read below.
   pipeline(blocks, parser, () => {});
   const counter = new LineCounter();
-  const reader = mapping === null ? null : new ColumnReader(mapping);
+  const reader = mapping === null ? null : columnReader(mapping);
   let read: ((record: readonly string[], line: number) => RawEntry) | null = null;
   let group: RawEntry[] = [];
   let groupStart = 0;
@@ -115,7 +115,7 @@ function recordReader(header: readonly string[], reader: ColumnReader | null) {
     const raw: Record<string, unknown> = Object.create(null);
     for (const { name, index, read } of targets) raw[name] = read(record[index]);
     for (const [name, value] of constants) raw[name] = value;
-    const origin = reader === null ? null : new Origin(reader, (name) => record[places.get(name) ?? -1]);
+    const origin = reader === null ? null : originOf(reader, (name) => record[places.get(name) ?? -1]);
     return { kind: 'row', line, raw: raw as RawRow, origin };
   };
 }

@@ -3,6 +3,7 @@
  * your-exports.md), by the settings of `[exports.newswire]`. The rows are then checked like any others. Pure.
  */
 import type { ExportName } from '../detection/content-type.ts';
+import { getOrMake } from '../get-or-make.ts';
 import { formatMs, parseSeconds } from '../time.ts';
 import { localClock } from '../zone-days.ts';
 import { Bad } from './article-address.ts';
@@ -40,131 +41,115 @@ export type Reader = (given: unknown) => unknown;
 const ISO_LOCAL = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?$/;
 const VALUES_NAMED_MAX = 10;
 
-/** Reads the columns of one file under a mapping. */
-export class ColumnReader {
-  readonly #mapping: Mapping;
-  /** Our columns by the file's name. */
-  readonly #ours: ReadonlyMap<string, readonly string[]>;
-  readonly #readTime: ((text: string) => string | Bad) | null;
-  readonly #readers = new Map<string, Reader>();
+export type ColumnReader = ReturnType<typeof columnReader>;
 
-  constructor(mapping: Mapping) {
-    this.#mapping = mapping;
-    this.#ours = Map.groupBy(Object.keys(mapping.columns), (ours) => this.nameOf(ours));
-    this.#readTime = timeReader(mapping);
-  }
+/** Reads the columns of one file under a mapping. */
+export function columnReader(mapping: Mapping) {
+  const { columns } = mapping;
+  const constants: readonly (readonly [string, Scalar])[] = Object.entries(mapping.constants);
+  const readTime = timeReader(mapping);
+  const readers = new Map<string, Reader>();
+
+  /** The file's name of one of our columns. */
+  const nameOf = (ours: string): string => (Object.hasOwn(columns, ours) ? (columns[ours] ?? ours) : ours);
+  /** Our columns by the file's name. */
+  const oursOf = Map.groupBy(Object.keys(columns), nameOf);
 
   /**
    * What a column of the file is read as: names of ours, or its own. A column with one of our names is ignored if
    * `columns` gives that name to another one, which the file has.
    */
-  namesOf(theirs: string, isInFile: (theirs: string) => boolean): readonly string[] {
-    const ours = this.#ours.get(theirs);
+  function namesOf(theirs: string, isInFile: (theirs: string) => boolean): readonly string[] {
+    const ours = oursOf.get(theirs);
     if (ours !== undefined) return ours;
-    const other = this.nameOf(theirs);
+    const other = nameOf(theirs);
     return other !== theirs && isInFile(other) ? [] : [theirs];
   }
 
-  /** Whether `columns` has the file's name of a column. */
-  isNamed(theirs: string): boolean {
-    return this.#ours.has(theirs);
-  }
-
-  /** The file's name of one of our columns. */
-  nameOf(ours: string): string {
-    return Object.hasOwn(this.#mapping.columns, ours) ? (this.#mapping.columns[ours] ?? ours) : ours;
-  }
-
-  get constants(): readonly (readonly [string, Scalar])[] {
-    return Object.entries(this.#mapping.constants);
-  }
-
-  /** Reads an object of an NDJSON file. */
-  row(theirs: RawRow): RawRow {
-    const raw: Record<string, unknown> = Object.create(null);
-    for (const key of Object.keys(theirs))
-      for (const name of this.namesOf(key, (other) => Object.hasOwn(theirs, other)))
-        raw[name] = this.reader(name)(theirs[key]);
-    for (const [name, value] of this.constants) if (!(name in raw)) raw[name] = value;
-    return raw;
-  }
-
-  /** @param plain reads a value for which there is no rule */
-  reader(name: string, plain: Reader = (given) => given): Reader {
-    // Each row of an NDJSON file may have others.
-    if (exportColumn(name) === undefined) return plain;
-    const known = this.#readers.get(name);
-    if (known !== undefined) return known;
-    const reader = this.#listed(name, this.#ruled(name, plain));
-    this.#readers.set(name, reader);
-    return reader;
-  }
-
-  #ruled(name: string, plain: Reader): Reader {
+  function ruled(name: string, plain: Reader): Reader {
     const type = exportColumn(name)?.kind.type;
-    const readTime = this.#readTime;
-    if (type === 'timestamp' && readTime !== null)
-      return (given) => (typeof given === 'string' && given !== '' ? readTime(given) : plain(given));
-    if (type === 'score' && this.#mapping.decimal === ',')
-      return (given) => (typeof given === 'string' && given !== '' ? decimal(given) : plain(given));
-    return plain;
+    const isDecimal = type === 'score' && mapping.decimal === ',';
+    const read = isDecimal ? decimal : type === 'timestamp' && readTime;
+    if (!read) return plain;
+    return (given) => (typeof given === 'string' && given !== '' ? read(given) : plain(given));
   }
 
   /** By the list of values, if the column has one. */
-  #listed(name: string, otherwise: Reader): Reader {
-    if (!Object.hasOwn(this.#mapping.values, name)) return otherwise;
-    const values = new Map(Object.entries(this.#mapping.values[name] ?? {}));
+  function listed(name: string, otherwise: Reader): Reader {
+    if (!Object.hasOwn(mapping.values, name)) return otherwise;
+    const values = new Map(Object.entries(mapping.values[name] ?? {}));
     const type = exportColumn(name)?.kind.type;
     const named = [...values.keys()].slice(0, VALUES_NAMED_MAX).map((value) => JSON.stringify(value));
     const more = values.size > VALUES_NAMED_MAX ? ', …' : '';
     const unlisted = new Bad(`one of the values in the settings (${named.join(', ')}${more})`);
     return (given) => {
       const text = textOf(given);
-      const listed = text === null ? undefined : values.get(text);
-      if (listed !== undefined) return listed === '' ? null : listed;
+      const value = text === null ? undefined : values.get(text);
+      if (value !== undefined) return value === '' ? null : value;
       const read = otherwise(given);
       const isWrong =
         typeof read === 'string' && (type === 'boolean' || type === 'integer' || type === 'score');
       return isWrong && read !== '' ? unlisted : read;
     };
   }
+
+  /** @param plain reads a value for which there is no rule */
+  function reader(name: string, plain: Reader = (given) => given): Reader {
+    // Each row of an NDJSON file may have others.
+    if (exportColumn(name) === undefined) return plain;
+    return getOrMake(readers, name, () => listed(name, ruled(name, plain)));
+  }
+
+  return {
+    ...{ constants, nameOf, namesOf, reader },
+    /** Whether `columns` has the file's name of a column. */
+    isNamed: (theirs: string): boolean => oursOf.has(theirs),
+    /** Reads an object of an NDJSON file. */
+    row(theirs: RawRow): RawRow {
+      const raw: Record<string, unknown> = Object.create(null);
+      for (const key of Object.keys(theirs))
+        for (const name of namesOf(key, (other) => Object.hasOwn(theirs, other)))
+          raw[name] = reader(name)(theirs[key]);
+      for (const [name, value] of constants) if (!(name in raw)) raw[name] = value;
+      return raw;
+    },
+  };
 }
 
-/** The fields of a row as the file has them, to name them in errors. */
-export class Origin {
-  readonly #reader: ColumnReader;
-  readonly #find: (theirs: string) => unknown;
+export type Origin = ReturnType<typeof originOf>;
 
-  /** @param find a value of the row by the file's name; undefined if there is none */
-  constructor(reader: ColumnReader, find: (theirs: string) => unknown) {
-    this.#reader = reader;
-    this.#find = find;
+/**
+ * The fields of a row as the file has them, to name them in errors.
+ * @param find a value of the row by the file's name; undefined if there is none
+ */
+export function originOf({ nameOf, isNamed }: ColumnReader, find: (theirs: string) => unknown) {
+  /** By the file's name; without it by ours, unless the settings give that to another column. */
+  function givenFor(ours: string): unknown {
+    const found = find(nameOf(ours));
+    return found === undefined && !isNamed(ours) ? find(ours) : found;
   }
 
   /** Whether the row has one of our columns: otherwise it is a constant. */
-  has(ours: string): boolean {
-    return this.#valueOf(ours) !== undefined;
-  }
+  const has = (ours: string): boolean => givenFor(ours) !== undefined;
 
   /** The file's column and value for one of ours, as far as they are others than ours. */
-  of(ours: string, value: unknown): Pick<RowError, 'column_in_file' | 'value_in_file'> {
-    const name = this.#reader.nameOf(ours);
-    const given = this.#valueOf(ours);
+  function of(ours: string, value: unknown): Pick<RowError, 'column_in_file' | 'value_in_file'> {
+    const name = nameOf(ours);
+    const given = givenFor(ours);
+    const isOther = given !== undefined && given !== value && textOf(given) !== textOf(value);
     return {
-      ...(name !== ours && this.#find(name) !== undefined && { column_in_file: name }),
-      ...(given !== undefined &&
-        given !== value &&
-        textOf(given) !== textOf(value) && { value_in_file: given }),
+      ...(name !== ours && find(name) !== undefined && { column_in_file: name }),
+      ...(isOther && { value_in_file: given }),
     };
   }
 
   /** An error with the file's own column and value. */
-  named(error: RowError): RowError {
+  function named(error: RowError): RowError {
     const { column } = error;
     if (column === null) return error;
     // What the row lacks has the name that the settings give it.
-    const lacking = this.has(column) ? column : this.#reader.nameOf(column);
-    const { column_in_file = lacking, value_in_file } = this.of(column, error.value);
+    const lacking = has(column) ? column : nameOf(column);
+    const { column_in_file = lacking, value_in_file } = of(column, error.value);
     return {
       ...error,
       ...(column_in_file !== column && { column_in_file }),
@@ -174,11 +159,7 @@ export class Origin {
     };
   }
 
-  /** By the file's name; without it by ours, unless the settings give that to another column. */
-  #valueOf(ours: string): unknown {
-    const found = this.#find(this.#reader.nameOf(ours));
-    return found === undefined && !this.#reader.isNamed(ours) ? this.#find(ours) : found;
-  }
+  return { has, of, named };
 }
 
 /** A text, number or boolean as text, empty without a value; null for an object, of which String may throw. */

@@ -2,14 +2,14 @@
 import { isObject } from '../is-object.ts';
 import { reasonOf } from '../refused.ts';
 import { badFile, badRow, NEWLINE, type RawEntry, wholeLines } from './lines.ts';
-import { ColumnReader, type Mapping, Origin } from './mapping.ts';
+import { type ColumnReader, columnReader, type Mapping, originOf } from './mapping.ts';
 
 /** Entries come in groups: an asynchronous step for each row would cost more than the row. */
 export async function* ndjsonEntries(
   chunks: AsyncIterable<Buffer>,
   mapping: Mapping | null,
 ): AsyncGenerator<Iterable<RawEntry>> {
-  const reader = mapping === null ? null : new ColumnReader(mapping);
+  const reader = mapping === null ? null : columnReader(mapping);
   for await (const lines of wholeLines(chunks))
     yield lines.kind === 'lines'
       ? entriesOf(lines.block, lines.first_line, reader)
@@ -41,7 +41,7 @@ function entryOf(content: string, line: number, reader: ColumnReader | null): Ra
   if (!isObject(value)) return badRow(line, 'a JSON object', content);
   if (!Object.hasOwn(value, 'end_of_export')) {
     if (reader === null) return { kind: 'row', line, raw: value, origin: null };
-    const origin = new Origin(reader, (name) => (Object.hasOwn(value, name) ? value[name] : undefined));
+    const origin = originOf(reader, (name) => (Object.hasOwn(value, name) ? value[name] : undefined));
     return { kind: 'row', line, raw: reader.row(value), origin };
   }
   const { end_of_export: end, rows } = value;

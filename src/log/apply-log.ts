@@ -2,15 +2,18 @@
  * Applies entries of the log to `detections.db`. The rows become equal to those of ingest in every column, because
  * nothing is read, checked or decided a second time.
  */
+import { CHECKPOINT_BYTES, checkpoint, walBytes } from '../store/checkpoint.ts';
 import type { Database } from '../store/database.ts';
+import type { DataFolder } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
-import { setLogMark } from '../store/log-mark.ts';
-import { placesOf } from '../store/stream-place.ts';
-import { DetectionRows, endedStreams } from './detection-rows.ts';
+import { readLogMark, setLogMark } from '../store/log-mark.ts';
+import { deleteStream, detectionRows, endedStreams } from './detection-rows.ts';
 import { effectApplier } from './effects.ts';
 import type { Mark } from './format.ts';
 import type { EntryPart } from './frame.ts';
+import { entriesAfter, type LocatedPart } from './log-reader.ts';
 import { type DetectionState, readLine } from './row-lines.ts';
+import { bytesOf, listSegments } from './segment.ts';
 
 /** The tables that are logged by effects.ts; detections have lines of their own (row-lines.ts). */
 export const LOGGED_TABLES = [
@@ -28,17 +31,12 @@ export const STREAM_TABLE = 'stream';
 
 /** Small entries share a transaction, since they change the same pages. */
 const TRANSACTION_LINES = 5_000;
-const DELETE_ROWS = [
-  'DELETE FROM stream_row WHERE place >= :first AND place < :end',
-  'DELETE FROM rescored WHERE place >= :first AND place < :end',
-  'DELETE FROM detection WHERE place >> 34 = :ordinal',
-];
 
 export type LogApplier = ReturnType<typeof logApplier>;
 
-/** @param hasTexts see {@link DetectionRows} */
+/** @param hasTexts see {@link detectionRows} */
 export function logApplier(db: Database, hasTexts = true) {
-  const rows = new DetectionRows(db, hasTexts);
+  const rows = detectionRows(db, hasTexts);
   const applyEffect = effectApplier(db, [...LOGGED_TABLES, STREAM_TABLE]);
   /** Rows of exports whose outcome is still to come. */
   const waiting: DetectionState[] = [];
@@ -69,8 +67,7 @@ export function logApplier(db: Database, hasTexts = true) {
     else if (line.removed !== undefined) {
       const subscription = Number(line.removed);
       rows.end(subscription);
-      for (const ordinal of endedStreams(db, subscription))
-        for (const sql of DELETE_ROWS) db.prepare(sql).run({ ordinal, ...placesOf(ordinal) });
+      for (const ordinal of endedStreams(db, subscription)) for (const _ of deleteStream(db, ordinal)); // Each step deletes.
     } else if (!applyEffect(line)) throw new LogDamage('a line of the log has unknown content');
   }
 
@@ -104,4 +101,73 @@ export function logApplier(db: Database, hasTexts = true) {
       if (db.inTransaction) db.exec('ROLLBACK');
     },
   };
+}
+
+export interface ApplyOptions {
+  readonly folder: Pick<DataFolder, 'log'>;
+  /** In bytes of the log. */
+  readonly onProgress: (done: number, total: number) => void;
+  /** Called between entries: throws to interrupt the work. */
+  readonly between: () => Promise<void>;
+}
+
+/** Frames between two turns of the event loop. */
+const FRAMES_A_TURN = 16;
+
+/** Applies what the database lacks, after SQLite refused the commit of a decided entry. @returns how many entries */
+export function applyPending(db: Database, folder: string): number {
+  let applied = 0;
+  for (const { part } of applyEntries(db, folder, Number.POSITIVE_INFINITY))
+    if (part.commit !== null) applied += 1;
+  return applied;
+}
+
+/** Applies the entries that the database lacks, up to one, and yields each part after that. */
+function* applyEntries(db: Database, folder: string, end: number): Generator<LocatedPart> {
+  const applier = logApplier(db);
+  try {
+    for (const located of entriesAfter(folder, readLogMark(db))) {
+      applier.apply(located.part);
+      yield located;
+      if ((located.part.commit?.entry ?? 0) >= end) break;
+    }
+    applier.commit();
+  } finally {
+    applier.rollback();
+  }
+}
+
+/** Applies the entries that the database lacks, up to one. @returns how many */
+export async function applyAfter(
+  db: Database,
+  { folder, onProgress, between }: ApplyOptions,
+  end = Number.POSITIVE_INFINITY,
+): Promise<number> {
+  const mark = readLogMark(db);
+  if ((mark?.entry ?? 0) >= end) return 0;
+  const total = bytesAfter(folder.log, mark);
+  let applied = 0;
+  let frames = 0;
+  for (const { part, bytes } of applyEntries(db, folder.log, end)) {
+    frames += 1;
+    if (part.commit !== null) {
+      applied += 1;
+      onProgress(bytes, total);
+    }
+    checkpointIfLarge(db);
+    if (part.commit !== null || frames % FRAMES_A_TURN === 0) await between();
+  }
+  return applied;
+}
+
+/** Between two transactions, so that the write-ahead log does not grow with what is applied. */
+export function checkpointIfLarge(db: Database): void {
+  if (!db.inTransaction && walBytes(db) > CHECKPOINT_BYTES) checkpoint(db);
+}
+
+/** Bytes of the segments with the entries after one. */
+export function bytesAfter(log: string, mark: Mark | null): number {
+  const segments = listSegments(log);
+  const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= (mark?.entry ?? 0) + 1);
+  return bytesOf(segments.slice(Math.max(0, first)));
 }

@@ -2,14 +2,14 @@
  * Writes detections and their versions to `detections.db`, both for ingest and for applying the log. A stream gets the next
  * ordinal with its first version, and its sequence numbers have no gaps.
  */
-import { type StreamName, streamParts } from '../detection/content-type.ts';
+import { streamParts } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
 import { FILTER_COLUMNS, renderDetection, renderStreamRow } from '../detection/match.ts';
 import { getOrMake } from '../get-or-make.ts';
-import type { Database } from '../store/database.ts';
+import { type Database, writing } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { requireChecksum, rowChecksum, type StoredText } from '../store/row-checksum.ts';
-import { placeOf } from '../store/stream-place.ts';
+import { placeOf, placesOf } from '../store/stream-place.ts';
 import type { DetectionState, StoredState } from './row-lines.ts';
 
 export interface StoredDetection {
@@ -83,132 +83,123 @@ function prepareAll(db: Database) {
 /** Versions are inserted in batches, after their detections: with one table at a time, both take a fifth less. */
 const PENDING_MAX = 500;
 
-export class DetectionRows {
-  readonly #hasTexts: boolean;
-  readonly #sql: ReturnType<typeof prepareAll>;
+export type DetectionRows = ReturnType<typeof detectionRows>;
+
+/**
+ * Parameters are bound by position, not by name: only here does the difference matter.
+ * @param hasTexts false: only the checksums of texts are stored, in a database made for a comparison
+ */
+export function detectionRows(db: Database, hasTexts = true) {
+  const sql = prepareAll(db);
   /** The streams that the transaction adds to, by the first part of their detections' ids. */
-  readonly #heads = new Map<string, Head>();
-  #pending: Pending[] = [];
-
-  /**
-   * Parameters are bound by position, not by name: only here does the difference matter.
-   * @param hasTexts false: only the checksums of texts are stored, in a database made for a comparison
-   */
-  constructor(db: Database, hasTexts = true) {
-    this.#hasTexts = hasTexts;
-    this.#sql = prepareAll(db);
-  }
-
-  /**
-   * Adds a new detection, and its first version to the stream.
-   * @param position greater than all before it
-   * @returns false if the detection exists: then nothing was changed
-   */
-  create(state: StoredState, version: number, position: number): boolean {
-    const { id, first_detected_at, exported_at_given, url_withheld } = state;
-    const head = this.#head(id);
-    const place = placeOf(head.ordinal, head.sequence + 1);
-    const { insertDetection } = this.#sql;
-    const { changes } = insertDetection.run(id, place, first_detected_at, exported_at_given, url_withheld);
-    if (changes === 0) return false;
-    this.#add(head, { place, state, version, position });
-    return true;
-  }
-
-  /** @returns undefined if there is no such detection; @throws DatabaseDamage if its text is not the one that was stored */
-  find(id: string): StoredDetection | undefined {
-    this.flush();
-    const found = this.#sql.selectDetection.get(id);
-    if (found !== undefined) {
-      requireChecksum(found);
-      if (!found.body.startsWith(`{"id":"${id}","version":${found.version},`))
-        throw new DatabaseDamage(`the text of ${id} is not that of its version ${found.version}`);
-    }
-    return found;
-  }
-
-  /** Adds a new version of an existing detection. */
-  change(state: StoredState, version: number, position: number): void {
-    const { id, first_detected_at, exported_at_given, url_withheld } = state;
-    const head = this.#head(id);
-    const place = placeOf(head.ordinal, head.sequence + 1);
-    this.#sql.deleteRescored.run(id);
-    this.#sql.updateDetection.run(place, first_detected_at, exported_at_given, url_withheld, id);
-    this.#add(head, { place, state, version, position });
-  }
-
-  /** Replaces the text of a detection within its version; @returns false if there is no such detection */
-  rescore(state: DetectionState, version: number): boolean {
-    const { first_detected_at, exported_at_given, url_withheld, id } = state;
-    const known = this.#sql.rescoreDetection.get(first_detected_at, exported_at_given, url_withheld, id);
-    if (known === undefined) return false;
-    const text = renderDetection(id, version, state.rendered);
-    const checksum = rowChecksum(known.place, text);
-    this.#sql.upsertRescored.run(known.place, this.#hasTexts ? text : '', checksum);
-    return true;
-  }
-
-  /**
-   * Marks the streams of a subscription as removed; their rows are deleted later. New detections start new streams.
-   * @returns a line for each (effects.ts)
-   */
-  end(subscription: number): string[] {
-    this.finish();
-    return this.#sql.endStreams.all(subscription).map(({ line }) => `${line}\n`);
-  }
+  const heads = new Map<string, Head>();
+  let pending: Pending[] = [];
 
   /** Inserts the pending versions: call it before the bytes of their texts are overwritten. */
-  flush(): void {
-    for (const row of this.#pending) {
-      const { place, position, version, state } = row;
+  function flush(): void {
+    for (const { place, position, version, state } of pending) {
       if (state.rendered.length === 0)
         throw new Error(`the remembered state of ${state.id} was released before it was stored`);
       const head = renderStreamRow(state.id, version, '');
-      this.#sql.insertStreamRow.run(
-        place,
-        position,
-        version,
-        ...state.filters,
-        rowChecksum(place, head, state.rendered),
-        ...(this.#hasTexts ? [head, state.rendered] : ['', '']),
-      );
+      const checksum = rowChecksum(place, head, state.rendered);
+      const text = hasTexts ? [head, state.rendered] : ['', ''];
+      sql.insertStreamRow.run(place, position, version, ...state.filters, checksum, ...text);
     }
-    this.#pending = [];
+    pending = [];
   }
 
   /** Writes the ends of the streams: the last step of a transaction. */
-  finish(): void {
-    this.flush();
-    for (const { ordinal, sequence, position } of this.#heads.values())
-      this.#sql.updateStream.run(sequence, position, ordinal);
-    this.#heads.clear();
+  function finish(): void {
+    flush();
+    for (const { ordinal, sequence, position } of heads.values())
+      sql.updateStream.run(sequence, position, ordinal);
+    heads.clear();
   }
 
-  forget(): void {
-    this.#heads.clear();
-    this.#pending = [];
+  function headOf(id: string): Head {
+    const beginning = id.slice(0, id.indexOf('.', 2));
+    return getOrMake(heads, beginning, () => {
+      const stream = streamOfId(id);
+      const { subscription_id, content_type } = streamParts(stream);
+      const head =
+        sql.selectStream.get(subscription_id, content_type) ??
+        sql.insertStream.get(subscription_id, content_type);
+      if (head === undefined) throw new Error(`the stream ${stream} was not created`);
+      return head;
+    });
   }
 
-  #add(head: Head, row: Pending): void {
+  function add(head: Head, row: Pending): void {
     head.sequence += 1;
     head.position = row.position;
-    this.#pending.push(row);
-    if (this.#pending.length === PENDING_MAX) this.flush();
+    pending.push(row);
+    if (pending.length === PENDING_MAX) flush();
   }
 
-  #head(id: string): Head {
-    const beginning = id.slice(0, id.indexOf('.', 2));
-    return getOrMake(this.#heads, beginning, () => this.#readHead(streamOfId(id)));
-  }
-
-  #readHead(stream: StreamName): Head {
-    const { subscription_id, content_type } = streamParts(stream);
-    const head =
-      this.#sql.selectStream.get(subscription_id, content_type) ??
-      this.#sql.insertStream.get(subscription_id, content_type);
-    if (head === undefined) throw new Error(`the stream ${stream} was not created`);
-    return head;
-  }
+  return {
+    ...{ flush, finish },
+    /**
+     * Adds a new detection, and its first version to the stream.
+     * @param position greater than all before it
+     * @returns false if the detection exists: then nothing was changed
+     */
+    create(state: StoredState, version: number, position: number): boolean {
+      const { id, first_detected_at, exported_at_given, url_withheld } = state;
+      const head = headOf(id);
+      const place = placeOf(head.ordinal, head.sequence + 1);
+      const { changes } = sql.insertDetection.run(
+        id,
+        place,
+        first_detected_at,
+        exported_at_given,
+        url_withheld,
+      );
+      if (changes === 0) return false;
+      add(head, { place, state, version, position });
+      return true;
+    },
+    /** @returns undefined if there is no such detection; @throws DatabaseDamage if its text is not the one that was stored */
+    find(id: string): StoredDetection | undefined {
+      flush();
+      const found = sql.selectDetection.get(id);
+      if (found !== undefined) {
+        requireChecksum(found);
+        if (!found.body.startsWith(`{"id":"${id}","version":${found.version},`))
+          throw new DatabaseDamage(`the text of ${id} is not that of its version ${found.version}`);
+      }
+      return found;
+    },
+    /** Adds a new version of an existing detection. */
+    change(state: StoredState, version: number, position: number): void {
+      const { id, first_detected_at, exported_at_given, url_withheld } = state;
+      const head = headOf(id);
+      const place = placeOf(head.ordinal, head.sequence + 1);
+      sql.deleteRescored.run(id);
+      sql.updateDetection.run(place, first_detected_at, exported_at_given, url_withheld, id);
+      add(head, { place, state, version, position });
+    },
+    /** Replaces the text of a detection within its version; @returns false if there is no such detection */
+    rescore(state: DetectionState, version: number): boolean {
+      const { first_detected_at, exported_at_given, url_withheld, id } = state;
+      const known = sql.rescoreDetection.get(first_detected_at, exported_at_given, url_withheld, id);
+      if (known === undefined) return false;
+      const text = renderDetection(id, version, state.rendered);
+      sql.upsertRescored.run(known.place, hasTexts ? text : '', rowChecksum(known.place, text));
+      return true;
+    },
+    /**
+     * Marks the streams of a subscription as removed; their rows are deleted later. New detections start new streams.
+     * @returns a line for each (effects.ts)
+     */
+    end(subscription: number): string[] {
+      finish();
+      return sql.endStreams.all(subscription).map(({ line }) => `${line}\n`);
+    },
+    forget(): void {
+      heads.clear();
+      pending = [];
+    },
+  };
 }
 
 const SELECT_ORDINALS = `
@@ -218,4 +209,28 @@ const SELECT_ORDINALS = `
 /** The ordinals of removed streams, of one subscription or of all: their rows are being deleted, or are gone. */
 export function endedStreams(db: Database, subscription: number | null = null): number[] {
   return db.prepare<unknown[], number>(SELECT_ORDINALS).pluck().all({ subscription });
+}
+
+/** Rows that one transaction deletes: at most half a second of work. */
+const DELETED_MAX = 10_000;
+
+export const DELETE_DETECTIONS = `
+  DELETE FROM detection WHERE id IN (SELECT id FROM detection WHERE place >> 34 = :ordinal LIMIT :limit)`;
+
+export const DELETE_RESCORED = `
+  DELETE FROM rescored
+  WHERE place IN (SELECT place FROM rescored WHERE place >= :first AND place < :end ORDER BY place LIMIT :limit)`;
+
+export const DELETE_STREAM_ROWS = `
+  DELETE FROM stream_row
+  WHERE place IN (SELECT place FROM stream_row WHERE place >= :first AND place < :end ORDER BY place LIMIT :limit)`;
+
+/** Deletes the rows of a removed stream, in transactions or within the open one. It yields how many, after each step. */
+export function* deleteStream(db: Database, ordinal: number): Generator<number, undefined> {
+  const values = { ordinal, ...placesOf(ordinal), limit: DELETED_MAX };
+  for (const sql of [DELETE_DETECTIONS, DELETE_RESCORED, DELETE_STREAM_ROWS])
+    for (let rows = DELETED_MAX; rows === DELETED_MAX; ) {
+      rows = writing(db, () => db.prepare(sql).run(values).changes);
+      yield rows;
+    }
 }

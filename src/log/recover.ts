@@ -44,7 +44,7 @@ import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, isThere, syncFile, syncFolder, writeWhole } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark, readLogMarkOf } from '../store/log-mark.ts';
-import { type ApplyOptions, applyAfter, bytesAfter } from './apply-entries.ts';
+import { type ApplyOptions, applyAfter, bytesAfter } from './apply-log.ts';
 import type { Commit, Mark } from './format.ts';
 import { entriesAfter, findTail, type Place, placeOf, type Tail, trustTail } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';

@@ -324,8 +324,8 @@ test('an object in place of a value is a bad value, whatever its members and its
 
 test('columns that differ in every row fill no memory', () => {
   const script = `
-    const { ColumnReader } = await import(${JSON.stringify(import.meta.resolve('../../src/exports/mapping.ts'))});
-    const reader = new ColumnReader(${JSON.stringify({ ...OWN, decimal: ',' })});
+    const { columnReader } = await import(${JSON.stringify(import.meta.resolve('../../src/exports/mapping.ts'))});
+    const reader = columnReader(${JSON.stringify({ ...OWN, decimal: ',' })});
     for (let row = 0; row < 1_000_000; row += 1) reader.row({ ['column_' + row]: 1 });`;
   const node = ['--max-old-space-size=64', '--input-type=module', '--eval', script];
   const { status, stderr } = spawnSync(process.execPath, node, { encoding: 'utf8' });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { appendFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { applyPending } from '../../src/log/apply-entries.ts';
+import { applyPending } from '../../src/log/apply-log.ts';
 import { encodeFrame } from '../../src/log/frame.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';

@@ -5,8 +5,8 @@ import {
   DELETE_DETECTIONS,
   DELETE_RESCORED,
   DELETE_STREAM_ROWS,
-} from '../../src/ingest/apply/remove-rows.ts';
-import { endedStreams } from '../../src/log/detection-rows.ts';
+  endedStreams,
+} from '../../src/log/detection-rows.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
 import { createHistory, type History, rescored } from '../support/history.ts';

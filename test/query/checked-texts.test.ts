@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { streamName } from '../../src/detection/content-type.ts';
-import { DetectionRows } from '../../src/log/detection-rows.ts';
+import { detectionRows } from '../../src/log/detection-rows.ts';
 import { readOneDetection } from '../../src/query/detection-text.ts';
 import { newestRows, versionRows } from '../../src/query/latest-rows.ts';
 import { type PeriodQuery, readPeriodPage } from '../../src/query/period-page.ts';
@@ -35,7 +35,7 @@ const READS: Readonly<Record<string, (store: TestStore) => unknown>> = {
   'a period with fields': (store) => period(store, { projection: parseFields('strength') }),
   'one detection': (store) => one(store),
   'one detection with fields': (store) => one(store, parseFields('strength')),
-  'the next merge': (store) => new DetectionRows(store.writer).find(SECOND),
+  'the next merge': (store) => detectionRows(store.writer).find(SECOND),
 };
 
 const READS_OF_VERSIONS: typeof READS = {
@@ -54,7 +54,7 @@ function storeWithRows(): TestStore {
 function rescore({ writer }: TestStore): void {
   const [, row = assert.fail()] = ROWS;
   const match = { ...testMatch(row), last_scored_at: '2026-11-21T09:09:09Z' };
-  assert.ok(new DetectionRows(writer).rescore(testState(match), row.version));
+  assert.ok(detectionRows(writer).rescore(testState(match), row.version));
 }
 
 for (const [what, read] of Object.entries({ ...READS, ...READS_OF_VERSIONS }))

@@ -15,13 +15,9 @@ import {
   WINDOWS_NOT_DONE,
 } from '../../src/health/ledger-alerts.ts';
 import { SELECT_CHANGED } from '../../src/ingest/apply/apply-rows.ts';
-import {
-  DELETE_DETECTIONS,
-  DELETE_RESCORED,
-  DELETE_STREAM_ROWS,
-  SELECT_ENDED_WITH_ROWS,
-} from '../../src/ingest/apply/remove-rows.ts';
+import { SELECT_ENDED_WITH_ROWS } from '../../src/ingest/apply/remove-rows.ts';
 import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/files/file-record.ts';
+import { DELETE_DETECTIONS, DELETE_RESCORED, DELETE_STREAM_ROWS } from '../../src/log/detection-rows.ts';
 import { SELECT_PLACES } from '../../src/log/snapshot.ts';
 import { FIRST_BEHIND } from '../../src/operations/followers.ts';
 import { DATA_GAPS, STREAM_HEAD } from '../../src/query/as-of.ts';

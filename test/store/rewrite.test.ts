@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { DELETE_RESCORED, DELETE_STREAM_ROWS } from '../../src/ingest/apply/remove-rows.ts';
+import { DELETE_RESCORED, DELETE_STREAM_ROWS } from '../../src/log/detection-rows.ts';
 import { checkpoint, closeDetections, openDetections, rewrite } from '../../src/store/checkpoint.ts';
 import { type Database, openDatabase, writing } from '../../src/store/database.ts';
 import { placesOf } from '../../src/store/stream-place.ts';

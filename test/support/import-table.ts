@@ -28,7 +28,8 @@ export const ROOMS = listed({
   auth: 'addresses.ts bounded-map.ts clock.ts counted.ts detection limits refused.ts seal.ts store time.ts',
   windows: 'detection get-or-make.ts store time.ts',
   log: 'counted.ts detection get-or-make.ts is-object.ts own-process.ts pace.ts refused.ts store time.ts version.ts',
-  exports: 'bounded-map.ts counted.ts detection is-object.ts nearest.ts refused.ts time.ts zone-days.ts',
+  exports:
+    'bounded-map.ts counted.ts detection get-or-make.ts is-object.ts nearest.ts refused.ts time.ts zone-days.ts',
   drop: 'detection exports refused.ts store time.ts windows',
   ingest: `
     auth clock.ts counted.ts detection drop exports log pace.ts packed.ts refused.ts store thread-call.ts
@@ -67,7 +68,7 @@ export const ROOMS = listed({
     limits log logger.ts openapi operations prepare-access.ts store time.ts`,
   'appliance-ingest.ts': `
     admin appliance-copy.ts auth bounded-map.ts config health http ingest logger.ts operations pace.ts
-    seal.ts store time.ts`,
+    refused.ts seal.ts store time.ts`,
   cli: `
     appliance-ingest.ts appliance.ts auth check clock.ts config copy counted.ts detection exports health
     ingest log logger.ts manual nearest.ts openapi operations pace.ts packed.ts printable.ts refused.ts

@@ -7,7 +7,7 @@ import { EMPTY_ROW, type ExportRow } from '../../src/detection/fields.ts';
 import { formatDetectionId } from '../../src/detection/id.ts';
 import { filterValues, type Match, readMatch, renderMatch, renderRow } from '../../src/detection/match.ts';
 import { type FileRecord, saveFile } from '../../src/ingest/files/file-record.ts';
-import { DetectionRows } from '../../src/log/detection-rows.ts';
+import { detectionRows } from '../../src/log/detection-rows.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { parseSeconds } from '../../src/time.ts';
@@ -87,7 +87,7 @@ export function createTestStore(gap = 1) {
   const path = join(folder, 'detections.db');
   const writer = openDatabase(path, 'write', DETECTIONS_SCHEMA);
   const reader = openDatabase(path, 'read');
-  const stored = new DetectionRows(writer);
+  const stored = detectionRows(writer);
   let last = 0;
   let files = 0;
 

@@ -12,32 +12,17 @@ import { now } from '../../clock.ts';
 import { counted } from '../../counted.ts';
 import { isFileError } from '../../drop/file-errors.ts';
 import { type Compacted, compact, hasRemovedRows, inTurns, progressText, REMOVE } from '../../log/compact.ts';
+import { deleteStream } from '../../log/detection-rows.ts';
 import { paced } from '../../pace.ts';
 import { Refused, reasonOf } from '../../refused.ts';
 import { rewrite } from '../../store/checkpoint.ts';
-import { writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { isLogError } from '../../store/log-errors.ts';
 import { readLogMark } from '../../store/log-mark.ts';
-import { placesOf } from '../../store/stream-place.ts';
 import { streamsOf } from '../../store/subscription-rows.ts';
 import { HOUR_MS } from '../../time.ts';
 import type { Ingest } from '../files/finished-file.ts';
 import type { StreamWriter } from './stream-writer.ts';
-
-/** Rows that one transaction deletes: at most half a second of work. */
-const ROWS_MAX = 10_000;
-
-export const DELETE_DETECTIONS = `
-  DELETE FROM detection WHERE id IN (SELECT id FROM detection WHERE place >> 34 = :ordinal LIMIT :limit)`;
-
-export const DELETE_RESCORED = `
-  DELETE FROM rescored
-  WHERE place IN (SELECT place FROM rescored WHERE place >= :first AND place < :end ORDER BY place LIMIT :limit)`;
-
-export const DELETE_STREAM_ROWS = `
-  DELETE FROM stream_row
-  WHERE place IN (SELECT place FROM stream_row WHERE place >= :first AND place < :end ORDER BY place LIMIT :limit)`;
 
 /** Of the ended streams, which stay, only these cost time; most have had no rows for long. */
 export const SELECT_ENDED_WITH_ROWS = `
@@ -73,16 +58,12 @@ export async function removeRows(
     writer.commit(applier, { kind: REMOVE, subscription }, () => applier.removeSubscription(subscription));
   }
   let deleted = 0;
-  for (const ordinal of db.prepare<[], number>(SELECT_ENDED_WITH_ROWS).pluck().all()) {
-    const values = { ordinal, ...placesOf(ordinal), limit: ROWS_MAX };
-    for (const sql of [DELETE_DETECTIONS, DELETE_RESCORED, DELETE_STREAM_ROWS])
-      for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {
-        rows = writing(db, () => db.prepare(sql).run(values).changes);
-        deleted += rows;
-        tell(`${counted(deleted, 'row')} deleted`);
-        await between();
-      }
-  }
+  for (const ordinal of db.prepare<[], number>(SELECT_ENDED_WITH_ROWS).pluck().all())
+    for (const rows of deleteStream(db, ordinal)) {
+      deleted += rows;
+      tell(`${counted(deleted, 'row')} deleted`);
+      await between();
+    }
   tell('writing detections.db anew');
   return rewrite(db);
 }

@@ -8,9 +8,8 @@
  * A change is delivered when its commit is visible. That time is taken after the commit, sent to the readers of this process
  * at once, and written by the next transaction; until then it counts as later than any time that is asked for.
  */
-import { applyPending } from '../../log/apply-entries.ts';
-import { LOGGED_TABLES } from '../../log/apply-log.ts';
-import { DetectionRows } from '../../log/detection-rows.ts';
+import { applyPending, LOGGED_TABLES } from '../../log/apply-log.ts';
+import { detectionRows } from '../../log/detection-rows.ts';
 import { noteEffects } from '../../log/effects.ts';
 import type { Operation } from '../../log/format.ts';
 import type { LogWriter } from '../../log/log-writer.ts';
@@ -63,7 +62,7 @@ export type StreamWriter = ReturnType<typeof streamWriter>;
 
 /** The writer of a database and its log: of each, one at a time. */
 export function streamWriter({ db, log, folder, now, decisions, onDelivered }: StreamWriterOptions) {
-  const rows = new DetectionRows(db);
+  const rows = detectionRows(db);
   const effects = noteEffects(db, LOGGED_TABLES);
   let last = lastPosition(db);
   const delivered = db.prepare<unknown[], { last: number; has_unstamped: number }>(SELECT_DELIVERED).get();

@@ -9,19 +9,23 @@ import { type FileStore, nextNumber } from './finished-file.ts';
 
 const SELECT_DESTINATIONS = 'SELECT destination FROM ingest_file WHERE destination IS NOT NULL';
 
-const SELECT_TO_READ = `SELECT EXISTS (SELECT 1 FROM version_epoch WHERE orphans = 'to read') AS is_due`;
-const SELECT_FOUND = `SELECT 1 FROM version_epoch WHERE orphans IN ('to read', 'read')`;
+const SELECT_ORPHANS = 'SELECT orphans FROM version_epoch';
 const SET_READ = `UPDATE version_epoch SET orphans = 'read' WHERE orphans = 'to read'`;
 
 /** Whether archived files are, or were, read again: then one without a record may have been taken long before. */
 export function hasHadOrphans(db: Database): boolean {
-  return db.prepare(SELECT_FOUND).get() !== undefined;
+  return orphansOf(db).some((orphans) => orphans !== 'left');
+}
+
+/** What becomes of them after each lost end. */
+function orphansOf(db: Database): string[] {
+  return db.prepare<[], string>(SELECT_ORPHANS).pluck().all();
 }
 
 /** Once after every lost end that asks for it, between transactions. @throws if some could not be moved */
 export function moveOrphaned(files: FileStore): void {
   const { drop, writer, log } = files;
-  if (writer.db.prepare<unknown[], { is_due: number }>(SELECT_TO_READ).get()?.is_due !== 1) return;
+  if (!orphansOf(writer.db).includes('to read')) return;
   if (!hasArchive(drop.root)) return;
   const paths = orphanedFiles(writer.db, drop);
   const errors: unknown[] = [];

@@ -5,7 +5,7 @@ import { Bad } from '../../exports/article-address.ts';
 import { shortValue } from '../../exports/error-groups.ts';
 import { type ExportFileName, timesOf } from '../../exports/file-name.ts';
 import type { Origin } from '../../exports/mapping.ts';
-import { DetectionRows } from '../../log/detection-rows.ts';
+import { detectionRows } from '../../log/detection-rows.ts';
 import type { Database } from '../../store/database.ts';
 import { type ApplyCounts, findKnown, NO_COUNTS } from '../apply/apply-rows.ts';
 import {
@@ -73,7 +73,7 @@ export const EFFECT_ROWS_MAX = 100_000;
  * @param db null: nothing was ever ingested
  */
 export function effectCounter(db: Database | null, licensed: ReadonlySet<number>) {
-  const rows = db === null ? null : new DetectionRows(db);
+  const rows = db === null ? null : detectionRows(db);
   const changed = new Map<string, Known>();
   const effect: Effect = { rows: 0, ...NO_COUNTS };
   return {

@@ -212,7 +212,7 @@ health/monitor.ts | monitor | a disk without an answer has no room
 health/rules.ts | health | ingest is stalled after 45 minutes
   const STALLED_AFTER_MS = [-45-]{+46+} * MINUTE_MS;
 appliance-ingest.ts | health-program | a damaged database is made anew while Wirewatch runs
-  return [-isDamage(fault) ? healing(fault) : -]null;
+  if ([-!isDamage(fault)-]{+true+}) return null;
 ingest/files/finished-file.ts | crash | a file in .taken/ is read though the record of another has its number
   [-&& shortName(record.name) === name-]
 
