@@ -2,8 +2,8 @@
 import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openControlSocket } from './admin/control-socket.ts';
-import { type Asking, Operations } from './admin/thread-client.ts';
-import type { AskLab } from './admin/thread-messages.ts';
+import { createOperations, type Operations } from './admin/thread-client.ts';
+import type { AskLab, AskOperation } from './admin/thread-messages.ts';
 import { type ApplianceCopy, createApplianceCopy } from './appliance-copy.ts';
 import {
   type ApplianceIngest,
@@ -161,7 +161,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   return {
     url: server.url,
     /** Runs an operation. */
-    operate: (asking: Asking) => operations.run(asking),
+    operate: (asked: AskOperation) => operations.run(asked),
     /** Resolves when detections.db can be read: it may have to be rebuilt from the log first. */
     readable: ingest.ready,
     async stop(): Promise<void> {
@@ -293,7 +293,7 @@ function startOperations(
   { reader, ingest, denials, health, lab, live }: OperationParts,
   undo: AsyncDisposableStack,
 ): Operations {
-  const operations = new Operations({
+  const operations = createOperations({
     settings: { config, kind },
     ingest,
     denials,

@@ -15,7 +15,7 @@ import { pathOf, type Way } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';
 import { Refused } from '../refused.ts';
 import type { Operations } from './thread-client.ts';
-import { problem, type Told } from './thread-messages.ts';
+import { type AskOperation, problem, type Told } from './thread-messages.ts';
 
 export const OPERATIONS_PATH = '/operations/';
 
@@ -93,14 +93,13 @@ export async function answerOperation(
 async function answerInLines(
   response: ServerResponse,
   operations: Operations,
-  asking: Parameters<Operations['run']>[0],
+  asking: AskOperation,
 ): Promise<null> {
   response.writeHead(200, { 'Content-Type': LINES });
   response.flushHeaders();
-  const told = await operations.run({
-    ...asking,
-    onProgress: (progress) => response.write(`${JSON.stringify({ progress })}\n`),
-  });
+  const told = await operations.run(asking, (progress) =>
+    response.write(`${JSON.stringify({ progress })}\n`),
+  );
   response.end(`{"${told.status === 200 ? 'outcome' : 'problem'}":${told.body}}\n`);
   return null;
 }

@@ -14,13 +14,14 @@ export interface OperationsSettings {
   readonly kind: InstallationKind;
 }
 
-interface Asked {
+/** What the main thread knows when it asks. */
+export interface Known {
   /** Why detections.db must not be read now; null when it may. */
   readonly unreadable: string | null;
   readonly live: Live;
 }
 
-export interface AskView extends Asked {
+export interface AskView {
   /** Behind `/console/`. */
   readonly path: string;
   readonly query: string;
@@ -28,7 +29,7 @@ export interface AskView extends Asked {
   readonly mayAct: boolean;
 }
 
-export interface AskOperation extends Asked {
+export interface AskOperation {
   /** The name as it stands in an address: `key-create`. */
   readonly path: string;
   readonly given: unknown;
@@ -40,9 +41,9 @@ export interface AskOperation extends Asked {
 /** What the operations thread serves. */
 export interface OperationsCalls {
   /** Never rejects. */
-  view(ask: AskView): Told;
+  view(ask: AskView & Known): Told;
   /** Never rejects. @param tell called with the progress, in words */
-  operate(ask: AskOperation, tell: (progress: string) => void): Told;
+  operate(ask: AskOperation & Known, tell: (progress: string) => void): Told;
   /** Ends the thread and the processes that its jobs have begun. */
   stop(): void;
 }

@@ -15,7 +15,7 @@ import { operationAt } from '../operations/table.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
-import { createFileReader, type FileReader } from '../store/file-reader.ts';
+import { createFileReader } from '../store/file-reader.ts';
 import { dataFolder } from '../store/folder.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
 import { callsTo, serveCalls } from '../thread-call.ts';
@@ -24,7 +24,7 @@ import { read } from './console/reads.ts';
 import type { Sources } from './console/sources.ts';
 import {
   type AskOperation,
-  type AskView,
+  type Known,
   type MainCalls,
   type OperationsCalls,
   type OperationsSettings,
@@ -59,15 +59,13 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     ...{ folder, kind, config, live, nowMs: now() },
     access: () => access.db() ?? gone(folder.access),
   });
-  const sourcesFor = ({ unreadable, live }: AskView): Sources => ({
+  const sourcesFor = ({ unreadable, live }: Known): Sources => ({
     ...shared(live),
-    base_url: config.server.base_url || live.url,
     jobs,
-    states: () => ({ detections: stateOf(detections), access: stateOf(access) }),
     detections: () => readable(unreadable) ?? gone(folder.detections),
   });
   const contextFor = (
-    { unreadable, live, way, by }: AskOperation,
+    { unreadable, live, way, by }: AskOperation & Known,
     { name }: Operation,
     tell: Tell,
     // By this operation, since `live` was read.
@@ -110,18 +108,16 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     },
   });
 
-  async function run(ask: AskOperation, tell: Tell): Promise<string> {
+  async function run(ask: AskOperation & Known, tell: Tell): Promise<string> {
     const operation = operationAt(ask.path);
     if (operation === null) throw new Refused('not_found', `there is no operation ${ask.path}.`);
-    const { given } = ask;
-    const context = contextFor(ask, operation, tell);
+    const { given, by, live } = ask;
+    const work = (tellAll: Tell) => operation.run(contextFor(ask, operation, tellAll), given);
     const subject = operation.job?.(given);
-    if (subject === undefined) return JSON.stringify(outcomeDocument(await operation.run(context, given)));
-    const { job, outcome } = jobs.run(
-      { operation: operation.name, subject, by: ask.by, nowMs: now(), state: operation.jobState?.(context) },
-      tell,
-      (tellAll) => operation.run(contextFor(ask, operation, tellAll), given),
-    );
+    if (subject === undefined) return JSON.stringify(outcomeDocument(await work(tell)));
+    const state = operation.jobState?.(shared(live));
+    const asked = { operation: operation.name, subject, by, nowMs: now(), state };
+    const { job, outcome } = jobs.run(asked, tell, work);
     if (ask.isAsync !== true) return JSON.stringify(outcomeDocument(await outcome));
     outcome.catch(() => {});
     return JSON.stringify(job);
@@ -162,15 +158,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
 type Tell = (progress: string) => void;
 
 const NO_LAB = 'this is not a lab. Start one with: wirewatch lab';
-
-/** Differs when another connection has committed, by SQLite's `data_version`. Whoever reads a view reports errors. */
-function stateOf(from: FileReader): unknown {
-  try {
-    return from.db()?.pragma('data_version', { simple: true });
-  } catch (error) {
-    return reasonOf(error);
-  }
-}
 
 function gone(path: string): never {
   throw new Refused('unavailable', `${path} is missing. A start makes it anew: restart Wirewatch.`);

@@ -1,12 +1,12 @@
 /** The main thread's end of the operations thread, for tests without the rest of an appliance. */
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
-import { Operations } from '../../src/admin/thread-client.ts';
+import { createOperations, type Operations } from '../../src/admin/thread-client.ts';
 import { Denials } from '../../src/auth/denials.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Live } from '../../src/operations/operation.ts';
 
-type Options = ConstructorParameters<typeof Operations>[0];
+type Options = Parameters<typeof createOperations>[0];
 
 /** What a running appliance without alerts says of itself. */
 export const LIVE: Live = {
@@ -36,7 +36,7 @@ export function operationsOptions(dataFolder: string, more: Partial<Options> = {
 
 /** Closed after the tests of the file, or the test, that calls it. @param more as of {@link operationsOptions} */
 export function testOperations(dataFolder: string, more?: Partial<Options>): Operations {
-  const operations = new Operations(operationsOptions(dataFolder, more));
+  const operations = createOperations(operationsOptions(dataFolder, more));
   after(() => operations.close());
   return operations;
 }

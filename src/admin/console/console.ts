@@ -78,7 +78,7 @@ export class Console {
     if (path === 'session') return { status: 200, body: JSON.stringify(this.#sessionDocument(session)) };
     // Here, since the lab lives in this thread.
     if (path === 'lab' && lab !== null) return { status: 200, body: JSON.stringify(lab()) };
-    return operations.view(path, query, !read_only);
+    return operations.view({ path, query, mayAct: !read_only });
   }
 
   async #logIn(request: IncomingMessage): Promise<Answer> {

@@ -71,8 +71,13 @@ function isFiltered(filters: DetectionFilters): boolean {
   return filterSql(filters).sql !== '';
 }
 
-function textsOf({ base_url }: Sources, rows: readonly StreamRow[]): string[] {
-  const baseUrl = jsonBaseUrl(base_url);
+/** As the API names itself. */
+function baseUrlOf({ config, live }: Sources): Buffer {
+  return jsonBaseUrl(config.server.base_url || live.url);
+}
+
+function textsOf(sources: Sources, rows: readonly StreamRow[]): string[] {
+  const baseUrl = baseUrlOf(sources);
   return rows.map(({ body }) => withBaseUrl(body, baseUrl));
 }
 
@@ -133,7 +138,7 @@ export function readSearch(sources: Sources, { query }: Read): string {
         after: at.place,
         limit: words === null ? limit - count : SEARCHED_AT_ONCE,
         projection: null,
-        baseUrl: jsonBaseUrl(sources.base_url),
+        baseUrl: baseUrlOf(sources),
       },
       SCANNED_MAX,
     );
@@ -233,9 +238,9 @@ export function readOne(sources: Sources, { query }: Read) {
   return { current, versions, next: nextOf(found.next) };
 }
 
-function currentText({ base_url }: Sources, db: Database, id: string): string | null {
-  const baseUrl = jsonBaseUrl(base_url);
-  return readOneDetection(db, { id, streams: [streamOfId(id)], projection: null, baseUrl });
+function currentText(sources: Sources, db: Database, id: string): string | null {
+  const asked = { id, streams: [streamOfId(id)], projection: null, baseUrl: baseUrlOf(sources) };
+  return readOneDetection(db, asked);
 }
 
 const ALWAYS_CHANGED = ['version', 'event'];
