@@ -49,7 +49,6 @@ export const REMOVALS = [
   act('account remove', {
     summary: `permanently remove an account with its keys, subscriptions and detections. ${WAITS}`,
     members: { id: required(ACCOUNT_MEMBERS.id) },
-    operands: ['id'],
     examples: ['account remove acme', 'account remove acme --yes --json'],
     readsDrop: true,
     form: {
@@ -65,7 +64,6 @@ export const REMOVALS = [
   act('subscription remove', {
     summary: `permanently remove a subscription with its detections. ${WAITS}`,
     members: { id: required(SUBSCRIPTION_MEMBERS.id) },
-    operands: ['id'],
     examples: ['subscription remove 7001', 'subscription remove 7001 --yes --json'],
     readsDrop: true,
     form: {
