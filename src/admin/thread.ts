@@ -12,7 +12,7 @@ import { type Context, type Live, type Operation, refusedBy } from '../operation
 import { outcomeDocument, refusalDocument } from '../operations/problem.ts';
 import { endProcesses } from '../operations/processes.ts';
 import { operationAt } from '../operations/table.ts';
-import { failed, Refused, reasonOf } from '../refused.ts';
+import { failed, Refused, reasonOf, unlessError } from '../refused.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { createFileReader } from '../store/file-reader.ts';
@@ -138,11 +138,10 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
 
   // Sooner than the next change, which may be long in coming.
   setInterval(() => {
-    try {
+    // While the disk cannot take it, an alert says so.
+    unlessError(undefined, () => {
       if (denied.length > 0 || readEnded(folder).length > 0) changeAccess({ kind: 'start' }, () => {});
-    } catch {
-      // The disk still cannot take it: an alert says so.
-    }
+    });
   }, MINUTE_MS).unref();
 
   serveCalls<OperationsCalls>(port, {
@@ -168,12 +167,10 @@ function gone(path: string): never {
  * it is small enough to be checked completely.
  */
 function isSound(path: string): boolean {
-  try {
+  return unlessError(false, () => {
     using db = openDatabase(path, 'read');
     return db.pragma('quick_check(1)', { simple: true }) === 'ok';
-  } catch {
-    return false;
-  }
+  });
 }
 
 /** What a standby would change, the writer's next change would undo. @throws Refused `failed` */

@@ -11,7 +11,7 @@ import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
 import { isOfLab, type Operation, pathOf } from '../operations/operation.ts';
 import { errorOf, type OutcomeDocument, type ProblemDocument } from '../operations/problem.ts';
-import { failed, isErrorCode, type Refused } from '../refused.ts';
+import { failed, isErrorCode, type Refused, unlessError } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
@@ -147,9 +147,5 @@ export function actorOfProcess(): Actor {
 
 /** The user of this process; the user's number if it has no name. */
 function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return String(process.getuid?.() ?? 'unknown');
-  }
+  return unlessError(`${process.getuid?.() ?? 'unknown'}`, () => userInfo().username);
 }
