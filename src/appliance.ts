@@ -126,6 +126,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const live = (): Live => ({
     url: server.url,
     console: admin && { url: admin.url },
+    unreadable: stores.reader.unreadable(),
     alerts: health.alerts().map(alertDocument),
     role: copy.role(),
     copy: copy.state(),
@@ -290,7 +291,7 @@ interface OperationParts extends Stores {
 
 function startOperations(
   { config, kind, log }: ApplianceOptions,
-  { reader, ingest, denials, health, lab, live }: OperationParts,
+  { ingest, denials, health, lab, live }: OperationParts,
   undo: AsyncDisposableStack,
 ): Operations {
   const operations = createOperations({
@@ -300,7 +301,6 @@ function startOperations(
     onDenied: () => health.suspectDisks(),
     lab: lab && ((asked) => lab.run(asked)),
     live,
-    unreadable: () => reader.unreadable(),
     onSpareStale: (reason) => reportStaleSpare(log, reason),
     onFault({ message, isDamage }) {
       log.error({ reason: message }, 'an operation failed');

@@ -4,6 +4,7 @@
  *
  * The path of a socket has at most 107 bytes. Linux offers a short way to any folder: by a descriptor of it.
  */
+import { once } from 'node:events';
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { Actor } from '../auth/actor.ts';
@@ -30,13 +31,11 @@ export async function openControlSocket(folder: DataFolder, operations: Operatio
   rmSync(folder.control, { force: true });
   const path = socketPath(folder);
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      // Nobody else may connect before its mode is set. It is bound within this call.
-      const umask = process.umask(0o077);
-      server.listen(path.text, resolve);
-      process.umask(umask);
-    });
+    // Nobody else may connect before its mode is set. It is bound within this call.
+    const umask = process.umask(0o077);
+    const listening = once(server.listen(path.text), 'listening');
+    process.umask(umask);
+    await listening;
     chmodSync(folder.control, 0o600);
   } catch (error) {
     log.error(

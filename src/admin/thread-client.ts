@@ -15,7 +15,6 @@ import {
   type AskLab,
   type AskOperation,
   type AskView,
-  type Known,
   type MainCalls,
   type OperationsCalls,
   type OperationsSettings,
@@ -37,8 +36,6 @@ export interface OperationsOptions {
   /** Null unless it is a lab. @throws Refused */
   readonly lab: ((asked: AskLab) => Promise<unknown>) | null;
   readonly live: () => Live;
-  /** Why detections.db must not be read now; null when it may. */
-  readonly unreadable: () => string | null;
   readonly onSpareStale: (reason: string) => void;
   readonly onFault: (fault: { readonly message: string; readonly isDamage: boolean }) => void;
 }
@@ -82,15 +79,11 @@ export function createOperations(
     return { ...calls, worker };
   }
 
-  async function ask(
-    call: (calls: ThreadCalls<OperationsCalls>, known: Known) => Promise<Told>,
-    max: number,
-  ) {
+  async function ask(call: (calls: ThreadCalls<OperationsCalls>, live: Live) => Promise<Told>, max: number) {
     if (isClosed) return BUSY;
     thread ??= start();
     if (thread.unanswered() >= max) return BUSY;
-    const known = { unreadable: options.unreadable(), live: options.live() };
-    const told = await call(thread, known).catch((error) => {
+    const told = await call(thread, options.live()).catch((error) => {
       return { ...BUSY, fault: { message: reasonOf(error), isDamage: false } };
     });
     if (told.fault !== undefined) onFault(told.fault);
@@ -103,11 +96,11 @@ export function createOperations(
     /** Runs an operation. Never rejects. */
     run: (asked: AskOperation, tell: (progress: string) => void = () => {}) =>
       ask(
-        ({ call }, known) => call('operate', { ...asked, ...known }, tell),
+        ({ call }, live) => call('operate', { ...asked, live }, tell),
         asked.way === 'command' ? WAITING_MAX_OF_COMMANDS : WAITING_MAX,
       ),
     /** Reads a view of the console. Never rejects. */
-    view: (asked: AskView) => ask(({ call }, known) => call('view', { ...asked, ...known }), WAITING_MAX),
+    view: (asked: AskView) => ask(({ call }, live) => call('view', { ...asked, live }), WAITING_MAX),
     async close(): Promise<void> {
       isClosed = true;
       if (thread === null) return;

@@ -14,12 +14,8 @@ export interface OperationsSettings {
   readonly kind: InstallationKind;
 }
 
-/** What the main thread knows when it asks. */
-export interface Known {
-  /** Why detections.db must not be read now; null when it may. */
-  readonly unreadable: string | null;
-  readonly live: Live;
-}
+/** With what only the main thread knows when it asks. */
+export type WithLive<Ask> = Ask & { readonly live: Live };
 
 export interface AskView {
   /** Behind `/console/`. */
@@ -41,9 +37,9 @@ export interface AskOperation {
 /** What the operations thread serves. */
 export interface OperationsCalls {
   /** Never rejects. */
-  view(ask: AskView & Known): Told;
+  view(ask: WithLive<AskView>): Told;
   /** Never rejects. @param tell called with the progress, in words */
-  operate(ask: AskOperation & Known, tell: (progress: string) => void): Told;
+  operate(ask: WithLive<AskOperation>, tell: (progress: string) => void): Told;
   /** Ends the thread and the processes that its jobs have begun. */
   stop(): void;
 }

@@ -24,12 +24,12 @@ import { read } from './console/reads.ts';
 import type { Sources } from './console/sources.ts';
 import {
   type AskOperation,
-  type Known,
   type MainCalls,
   type OperationsCalls,
   type OperationsSettings,
   problem,
   type Told,
+  type WithLive,
 } from './thread-messages.ts';
 
 export function runOperations(port: MessagePort, settings: OperationsSettings): void {
@@ -51,21 +51,20 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     return work(writer);
   }
 
-  const readable = (unreadable: string | null) => {
-    if (unreadable !== null) throw new Refused('unavailable', unreadable);
-    return detections.db();
-  };
   const shared = (live: Live) => ({
     ...{ folder, kind, config, live, nowMs: now() },
     access: () => access.db() ?? gone(folder.access),
+    detections() {
+      if (live.unreadable !== null) throw new Refused('unavailable', live.unreadable);
+      return detections.db();
+    },
   });
-  const sourcesFor = ({ unreadable, live }: Known): Sources => ({
-    ...shared(live),
-    jobs,
-    detections: () => readable(unreadable) ?? gone(folder.detections),
-  });
+  const sourcesFor = (live: Live): Sources => {
+    const known = shared(live);
+    return { ...known, jobs, detections: () => known.detections() ?? gone(folder.detections) };
+  };
   const contextFor = (
-    { unreadable, live, way, by }: AskOperation & Known,
+    { live, way, by }: WithLive<AskOperation>,
     { name }: Operation,
     tell: Tell,
     // By this operation, since `live` was read.
@@ -80,7 +79,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       main.post('written');
       return result;
     },
-    detections: () => readable(unreadable),
     async ingest(request) {
       requireWriter(live);
       const outcome = await main.call('ingest', request, tell);
@@ -108,7 +106,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     },
   });
 
-  async function run(ask: AskOperation & Known, tell: Tell): Promise<string> {
+  async function run(ask: WithLive<AskOperation>, tell: Tell): Promise<string> {
     const operation = operationAt(ask.path);
     if (operation === null) throw new Refused('not_found', `there is no operation ${ask.path}.`);
     const { given, by, live } = ask;
@@ -145,7 +143,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   }, MINUTE_MS).unref();
 
   serveCalls<OperationsCalls>(port, {
-    view: (ask) => tellOf(() => read(sourcesFor(ask), ask)),
+    view: (ask) => tellOf(() => read(sourcesFor(ask.live), ask)),
     operate: (ask, tell) => tellOf(() => run(ask, tell)),
     async stop() {
       await endProcesses();

@@ -25,6 +25,8 @@ export type Way = 'command' | 'console' | 'api';
 export interface Live {
   readonly url: string;
   readonly console: { readonly url: string } | null;
+  /** Why detections.db must not be read now; null when it may. */
+  readonly unreadable: string | null;
   readonly alerts: readonly AlertDocument[];
   readonly role: Role;
   /** How the copy stands; null: no place for it is set. */

@@ -12,6 +12,7 @@ type Options = Parameters<typeof createOperations>[0];
 export const LIVE: Live = {
   url: 'http://127.0.0.1',
   console: null,
+  unreadable: null,
   alerts: [],
   role: 'writer',
   copy: null,
@@ -27,7 +28,6 @@ export function operationsOptions(dataFolder: string, more: Partial<Options> = {
     onDenied() {},
     lab: null,
     live: () => LIVE,
-    unreadable: () => null,
     onSpareStale() {},
     onFault: ({ message }) => assert.fail(message),
     ...more,
