@@ -9,7 +9,7 @@ import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { Actor } from '../auth/actor.ts';
 import type { Logger } from '../logger.ts';
-import { reasonOf } from '../refused.ts';
+import { reasonOf, unlessError } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
 import { type DataFolder, removeAtStop } from '../store/folder.ts';
 import { answerRequest } from './operation-requests.ts';
@@ -58,12 +58,8 @@ export async function openControlSocket(folder: DataFolder, operations: Operatio
 
 /** The command says who acts: whoever can open the socket could write the audit trail itself. */
 function actorOf({ headers }: IncomingMessage): Actor {
-  try {
-    const { actor, sudo_user }: Actor = JSON.parse(
-      Buffer.from(String(headers['wirewatch-actor']), 'base64url').toString(),
-    );
-    if (typeof actor === 'string')
-      return typeof sudo_user === 'string' && sudo_user !== '' ? { actor, sudo_user } : { actor };
-  } catch {}
-  return { actor: 'unknown' };
+  const sent = Buffer.from(String(headers['wirewatch-actor']), 'base64url').toString();
+  const { actor, sudo_user } = Object(unlessError(null, () => JSON.parse(sent)));
+  if (typeof actor !== 'string') return { actor: 'unknown' };
+  return typeof sudo_user === 'string' && sudo_user !== '' ? { actor, sudo_user } : { actor };
 }

@@ -30,10 +30,6 @@ export interface Asker {
   readonly isValid: () => boolean;
 }
 
-export interface Answer extends Told {
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
 /** Answers a request to a server that has nothing but operations. */
 export async function answerRequest(
   request: IncomingMessage,
@@ -54,14 +50,13 @@ export async function answerOperation(
   response: ServerResponse,
   operations: Operations,
   { way, by, mayAct, isValid }: Asker,
-): Promise<Answer | null> {
+): Promise<Told | null> {
   const [target = ''] = (request.url ?? '').split('?', 1);
   const path = target.slice(OPERATIONS_PATH.length);
   const operation = operationAt(path);
   if (operation === null)
     return problem(404, `There is no operation ${path}. See /openapi-admin.json.`, 'not_found');
-  if (request.method !== 'POST')
-    return { ...problem(405, 'Only POST.', 'method_not_allowed'), headers: { Allow: 'POST' } };
+  if (request.method !== 'POST') return problem(405, 'Only POST.', 'method_not_allowed', { Allow: 'POST' });
   if (operation.kind === 'act' && !mayAct)
     return problem(
       403,

@@ -73,11 +73,12 @@ export interface AskLab {
 export interface Told {
   readonly status: number;
   readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
   /** For the log; and whether it is damage of detections.db. */
   readonly fault?: { readonly message: string; readonly isDamage: boolean };
 }
 
 /** @param detail what is wrong and what to do */
-export function problem(status: number, detail: string, code: string): Told {
-  return { status, body: JSON.stringify(problemDocument(status, detail, code)) };
+export function problem(status: number, detail: string, code: string, headers = {}): Told {
+  return { status, body: JSON.stringify(problemDocument(status, detail, code)), headers };
 }

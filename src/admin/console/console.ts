@@ -12,9 +12,9 @@ import { unlessError } from '../../refused.ts';
 import { formatMs } from '../../time.ts';
 import { VERSION } from '../../version.ts';
 import { isForeign } from '../host-header.ts';
-import { type Answer, answerOperation, OPERATIONS_PATH } from '../operation-requests.ts';
+import { answerOperation, OPERATIONS_PATH } from '../operation-requests.ts';
 import type { Operations } from '../thread-client.ts';
-import { problem } from '../thread-messages.ts';
+import { problem, type Told } from '../thread-messages.ts';
 import type { Session, SessionBegun } from './api.ts';
 
 export const CONSOLE = '/console/';
@@ -39,7 +39,7 @@ export function createConsole({ operations, lab, log }: ConsoleOptions) {
   const { sessions, settings } = operations;
   const strangers = createStrangerLog(log);
 
-  async function logIn(request: IncomingMessage): Promise<Answer> {
+  async function logIn(request: IncomingMessage): Promise<Told> {
     const address = request.socket.remoteAddress ?? '';
     const token = tokenOf(await readBody(request, BODY_BYTES_MAX));
     const session = token === null ? null : sessions.redeem(token, now());
@@ -69,14 +69,11 @@ export function createConsole({ operations, lab, log }: ConsoleOptions) {
     close: () => strangers.close(),
     isFor: (path: string) => path.startsWith(CONSOLE) || path.startsWith(OPERATIONS_PATH),
     /** @returns null for an operation that is answered in lines */
-    async answer(request: IncomingMessage, response: ServerResponse): Promise<Answer | null> {
+    async answer(request: IncomingMessage, response: ServerResponse): Promise<Told | null> {
       const { method, url = '' } = request;
       const [target = '', query = ''] = url.split('?', 2);
       if (method !== 'POST' && method !== 'GET')
-        return {
-          ...problem(405, 'Only GET and POST.', 'method_not_allowed'),
-          headers: { Allow: 'GET, POST' },
-        };
+        return problem(405, 'Only GET and POST.', 'method_not_allowed', { Allow: 'GET, POST' });
       if (isForeign(request)) return problem(403, 'A page of another origin cannot ask this.', 'forbidden');
       if (method === 'POST' && target === `${CONSOLE}session`) return logIn(request);
       const session = sessionOf(request);

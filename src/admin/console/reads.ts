@@ -20,7 +20,7 @@ import { readWindow, readWindowMap } from './windows.ts';
 
 type Reader = (sources: Sources, asked: Read) => unknown;
 
-/** By path behind `/console/`; one that ends with a slash reads what follows it. A text is the JSON of an answer. */
+/** By path behind `/console/`; one that ends with a slash reads what follows it. */
 export const READERS = {
   operations: ({ live }: Sources, { mayAct }: Read) => ({
     operations: operationForms().filter(
@@ -50,8 +50,7 @@ const TOPIC = 'manual/';
 export async function read(sources: Sources, asked: Read): Promise<string> {
   const reader = READER_OF.get(asked.path.startsWith(TOPIC) ? TOPIC : asked.path);
   if (reader === undefined) throw new Refused('not_found', `There is no /console/${asked.path}.`);
-  const value = await reader(sources, asked);
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return JSON.stringify(await reader(sources, asked));
 }
 
 /** A number for each topic: it differs when the views of that topic must be read again. Consoles ask every second. */
