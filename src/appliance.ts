@@ -2,8 +2,8 @@
 import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openControlSocket } from './admin/control-socket.ts';
-import { type Asking, Operations } from './admin/thread-client.ts';
-import type { AskLab } from './admin/thread-messages.ts';
+import { createOperations, type Operations } from './admin/thread-client.ts';
+import type { AskLab, AskOperation } from './admin/thread-messages.ts';
 import { type ApplianceCopy, createApplianceCopy } from './appliance-copy.ts';
 import {
   type ApplianceIngest,
@@ -126,6 +126,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const live = (): Live => ({
     url: server.url,
     console: admin && { url: admin.url },
+    unreadable: stores.reader.unreadable(),
     alerts: health.alerts().map(alertDocument),
     role: copy.role(),
     copy: copy.state(),
@@ -161,7 +162,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   return {
     url: server.url,
     /** Runs an operation. */
-    operate: (asking: Asking) => operations.run(asking),
+    operate: (asked: AskOperation) => operations.run(asked),
     /** Resolves when detections.db can be read: it may have to be rebuilt from the log first. */
     readable: ingest.ready,
     async stop(): Promise<void> {
@@ -290,17 +291,16 @@ interface OperationParts extends Stores {
 
 function startOperations(
   { config, kind, log }: ApplianceOptions,
-  { reader, ingest, denials, health, lab, live }: OperationParts,
+  { ingest, denials, health, lab, live }: OperationParts,
   undo: AsyncDisposableStack,
 ): Operations {
-  const operations = new Operations({
+  const operations = createOperations({
     settings: { config, kind },
     ingest,
     denials,
     onDenied: () => health.suspectDisks(),
     lab: lab && ((asked) => lab.run(asked)),
     live,
-    unreadable: () => reader.unreadable(),
     onSpareStale: (reason) => reportStaleSpare(log, reason),
     onFault({ message, isDamage }) {
       log.error({ reason: message }, 'an operation failed');

@@ -4,11 +4,12 @@
  *
  * The path of a socket has at most 107 bytes. Linux offers a short way to any folder: by a descriptor of it.
  */
+import { once } from 'node:events';
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { Actor } from '../auth/actor.ts';
 import type { Logger } from '../logger.ts';
-import { reasonOf } from '../refused.ts';
+import { reasonOf, unlessError } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
 import { type DataFolder, removeAtStop } from '../store/folder.ts';
 import { answerRequest } from './operation-requests.ts';
@@ -30,13 +31,11 @@ export async function openControlSocket(folder: DataFolder, operations: Operatio
   rmSync(folder.control, { force: true });
   const path = socketPath(folder);
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      // Nobody else may connect before its mode is set. It is bound within this call.
-      const umask = process.umask(0o077);
-      server.listen(path.text, resolve);
-      process.umask(umask);
-    });
+    // Nobody else may connect before its mode is set. It is bound within this call.
+    const umask = process.umask(0o077);
+    const listening = once(server.listen(path.text), 'listening');
+    process.umask(umask);
+    await listening;
     chmodSync(folder.control, 0o600);
   } catch (error) {
     log.error(
@@ -59,12 +58,8 @@ export async function openControlSocket(folder: DataFolder, operations: Operatio
 
 /** The command says who acts: whoever can open the socket could write the audit trail itself. */
 function actorOf({ headers }: IncomingMessage): Actor {
-  try {
-    const { actor, sudo_user }: Actor = JSON.parse(
-      Buffer.from(String(headers['wirewatch-actor']), 'base64url').toString(),
-    );
-    if (typeof actor === 'string')
-      return typeof sudo_user === 'string' && sudo_user !== '' ? { actor, sudo_user } : { actor };
-  } catch {}
-  return { actor: 'unknown' };
+  const sent = Buffer.from(String(headers['wirewatch-actor']), 'base64url').toString();
+  const { actor, sudo_user } = Object(unlessError(null, () => JSON.parse(sent)));
+  if (typeof actor !== 'string') return { actor: 'unknown' };
+  return typeof sudo_user === 'string' && sudo_user !== '' ? { actor, sudo_user } : { actor };
 }

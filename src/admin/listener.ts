@@ -19,7 +19,7 @@ import type { Status } from '../operations/status.ts';
 import { consoleFiles } from '../packed.ts';
 import { Refused } from '../refused.ts';
 import { deriveKey } from '../seal.ts';
-import { Console, type ConsoleOptions } from './console/console.ts';
+import { type Console, type ConsoleOptions, createConsole } from './console/console.ts';
 import { certificateNames, isHostAccepted, ownNames } from './host-header.ts';
 import type { GaugeSources, Metrics } from './metrics.ts';
 import { refusedOf } from './operation-requests.ts';
@@ -68,7 +68,7 @@ export async function startAdmin(metrics: Metrics, options: AdminOptions) {
   const names = () => [...own, ...certificateNames(listener.pair()?.subjectAltName)];
   // The signature in an address is the credential, as in the API.
   const photos = photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') });
-  const answers = { names, metrics, console: new Console(options), photos };
+  const answers = { names, metrics, console: createConsole(options), photos };
   listener.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     response.on('error', () => {});
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);

@@ -15,7 +15,7 @@ import { pathOf, type Way } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';
 import { Refused } from '../refused.ts';
 import type { Operations } from './thread-client.ts';
-import { problem, type Told } from './thread-messages.ts';
+import { type AskOperation, problem, type Told } from './thread-messages.ts';
 
 export const OPERATIONS_PATH = '/operations/';
 
@@ -28,10 +28,6 @@ export interface Asker {
   readonly mayAct: boolean;
   /** Asked once the body is there, which its sender can hold back until the session has ended. */
   readonly isValid: () => boolean;
-}
-
-export interface Answer extends Told {
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Answers a request to a server that has nothing but operations. */
@@ -54,14 +50,13 @@ export async function answerOperation(
   response: ServerResponse,
   operations: Operations,
   { way, by, mayAct, isValid }: Asker,
-): Promise<Answer | null> {
+): Promise<Told | null> {
   const [target = ''] = (request.url ?? '').split('?', 1);
   const path = target.slice(OPERATIONS_PATH.length);
   const operation = operationAt(path);
   if (operation === null)
     return problem(404, `There is no operation ${path}. See /openapi-admin.json.`, 'not_found');
-  if (request.method !== 'POST')
-    return { ...problem(405, 'Only POST.', 'method_not_allowed'), headers: { Allow: 'POST' } };
+  if (request.method !== 'POST') return problem(405, 'Only POST.', 'method_not_allowed', { Allow: 'POST' });
   if (operation.kind === 'act' && !mayAct)
     return problem(
       403,
@@ -93,14 +88,13 @@ export async function answerOperation(
 async function answerInLines(
   response: ServerResponse,
   operations: Operations,
-  asking: Parameters<Operations['run']>[0],
+  asking: AskOperation,
 ): Promise<null> {
   response.writeHead(200, { 'Content-Type': LINES });
   response.flushHeaders();
-  const told = await operations.run({
-    ...asking,
-    onProgress: (progress) => response.write(`${JSON.stringify({ progress })}\n`),
-  });
+  const told = await operations.run(asking, (progress) =>
+    response.write(`${JSON.stringify({ progress })}\n`),
+  );
   response.end(`{"${told.status === 200 ? 'outcome' : 'problem'}":${told.body}}\n`);
   return null;
 }

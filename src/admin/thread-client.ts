@@ -14,6 +14,7 @@ import { SECOND_MS } from '../time.ts';
 import {
   type AskLab,
   type AskOperation,
+  type AskView,
   type MainCalls,
   type OperationsCalls,
   type OperationsSettings,
@@ -35,104 +36,81 @@ export interface OperationsOptions {
   /** Null unless it is a lab. @throws Refused */
   readonly lab: ((asked: AskLab) => Promise<unknown>) | null;
   readonly live: () => Live;
-  /** Why detections.db must not be read now; null when it may. */
-  readonly unreadable: () => string | null;
   readonly onSpareStale: (reason: string) => void;
   readonly onFault: (fault: { readonly message: string; readonly isDamage: boolean }) => void;
 }
 
-export interface Asking extends Omit<AskOperation, 'unreadable' | 'live'> {
-  readonly onProgress?: (text: string) => void;
-}
+export type Operations = ReturnType<typeof createOperations>;
 
-export class Operations {
-  readonly settings: OperationsSettings;
-  readonly sessions = new Sessions();
-  readonly #options: OperationsOptions;
-  readonly #startThread: () => Worker;
-  #worker: Worker | null = null;
-  #thread: ThreadCalls<OperationsCalls> | null = null;
+export function createOperations(
+  options: OperationsOptions,
+  startThread = () => startWorker({ role: 'operations', settings: options.settings }),
+) {
+  const { settings, ingest, denials, onFault } = options;
+  const sessions = new Sessions();
+  let thread: (ThreadCalls<OperationsCalls> & { readonly worker: Worker }) | null = null;
   /** A request in the last moment would start the thread again, and the process would not end. */
-  #isClosed = false;
+  let isClosed = false;
+  const served: Handlers<MainCalls> = {
+    ingest: (request, tell) => ingest.ask(request, tell),
+    promote: (by) => ingest.promote(by),
+    lab: (asked) => options.lab?.(asked),
+    link: (link) => sessions.addLink(link),
+    endSessions: () => sessions.endAll(),
+    written: () => ingest.wake(),
+    stale: options.onSpareStale,
+    deny(denied) {
+      denials.deny(denied);
+      options.onDenied();
+    },
+    forget(denied) {
+      for (const denial of denied) denials.forget(denial);
+    },
+  };
 
-  constructor(
-    options: OperationsOptions,
-    startThread = () => startWorker({ role: 'operations', settings: options.settings }),
-  ) {
-    this.settings = options.settings;
-    this.#options = options;
-    this.#startThread = startThread;
+  function start() {
+    const worker = startThread();
+    const calls = callsTo<OperationsCalls>(worker, 'the operations thread');
+    serveCalls<MainCalls>(worker, served);
+    void calls.ended.then((fault) => {
+      thread = null;
+      if (fault !== null && calls.unanswered() === 0) onFault({ message: fault.message, isDamage: false });
+    });
+    return { ...calls, worker };
   }
 
-  /** Runs an operation. Never rejects. */
-  run({ onProgress = () => {}, ...asking }: Asking): Promise<Told> {
-    return this.#ask(
-      (thread) => thread.call('operate', { ...asking, ...this.#asked() }, onProgress),
-      asking.way === 'command' ? WAITING_MAX_OF_COMMANDS : WAITING_MAX,
-    );
-  }
-
-  /** Reads a view of the console. Never rejects. */
-  view(path: string, query: string, mayAct: boolean): Promise<Told> {
-    return this.#ask((thread) => thread.call('view', { path, query, mayAct, ...this.#asked() }));
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    if (this.#thread === null) return;
-    this.#thread.post('stop');
-    const late = setTimeout(() => void this.#worker?.terminate(), STOP_MS);
-    await this.#thread.ended;
-    clearTimeout(late);
-  }
-
-  #asked() {
-    return { unreadable: this.#options.unreadable(), live: this.#options.live() };
-  }
-
-  async #ask(call: (thread: ThreadCalls<OperationsCalls>) => Promise<Told>, waitingMax = WAITING_MAX) {
-    if (this.#isClosed) return BUSY;
-    this.#thread ??= this.#start();
-    if (this.#thread.unanswered() >= waitingMax) return BUSY;
-    const told = await call(this.#thread).catch((error) => {
+  async function ask(call: (calls: ThreadCalls<OperationsCalls>, live: Live) => Promise<Told>, max: number) {
+    if (isClosed) return BUSY;
+    thread ??= start();
+    if (thread.unanswered() >= max) return BUSY;
+    const told = await call(thread, options.live()).catch((error) => {
       return { ...BUSY, fault: { message: reasonOf(error), isDamage: false } };
     });
-    if (told.fault !== undefined) this.#options.onFault(told.fault);
+    if (told.fault !== undefined) onFault(told.fault);
     return told;
   }
 
-  #start(): ThreadCalls<OperationsCalls> {
-    const worker = this.#startThread();
-    this.#worker = worker;
-    const started = callsTo<OperationsCalls>(worker, 'the operations thread');
-    serveCalls<MainCalls>(worker, this.#served());
-    void started.ended.then((fault) => {
-      this.#thread = null;
-      if (fault !== null && started.unanswered() === 0)
-        this.#options.onFault({ message: fault.message, isDamage: false });
-    });
-    return started;
-  }
-
-  #served(): Handlers<MainCalls> {
-    const { ingest, denials, onDenied, onSpareStale, lab } = this.#options;
-    return {
-      ingest: (request, tell) => ingest.ask(request, tell),
-      promote: (by) => ingest.promote(by),
-      lab: (asked) => lab?.(asked),
-      link: (link) => this.sessions.addLink(link),
-      endSessions: () => this.sessions.endAll(),
-      written: () => ingest.wake(),
-      stale: onSpareStale,
-      deny(denied) {
-        denials.deny(denied);
-        onDenied();
-      },
-      forget(denied) {
-        for (const denial of denied) denials.forget(denial);
-      },
-    };
-  }
+  return {
+    settings,
+    sessions,
+    /** Runs an operation. Never rejects. */
+    run: (asked: AskOperation, tell: (progress: string) => void = () => {}) =>
+      ask(
+        ({ call }, live) => call('operate', { ...asked, live }, tell),
+        asked.way === 'command' ? WAITING_MAX_OF_COMMANDS : WAITING_MAX,
+      ),
+    /** Reads a view of the console. Never rejects. */
+    view: (asked: AskView) => ask(({ call }, live) => call('view', { ...asked, live }), WAITING_MAX),
+    async close(): Promise<void> {
+      isClosed = true;
+      if (thread === null) return;
+      const { worker, ended, post } = thread;
+      post('stop');
+      const late = setTimeout(() => void worker.terminate(), STOP_MS);
+      await ended;
+      clearTimeout(late);
+    },
+  };
 }
 
 const BUSY = problem(503, 'Wirewatch is busy with other operations. Try again in a moment.', 'unavailable');

@@ -14,13 +14,10 @@ export interface OperationsSettings {
   readonly kind: InstallationKind;
 }
 
-interface Asked {
-  /** Why detections.db must not be read now; null when it may. */
-  readonly unreadable: string | null;
-  readonly live: Live;
-}
+/** With what only the main thread knows when it asks. */
+export type WithLive<Ask> = Ask & { readonly live: Live };
 
-export interface AskView extends Asked {
+export interface AskView {
   /** Behind `/console/`. */
   readonly path: string;
   readonly query: string;
@@ -28,7 +25,7 @@ export interface AskView extends Asked {
   readonly mayAct: boolean;
 }
 
-export interface AskOperation extends Asked {
+export interface AskOperation {
   /** The name as it stands in an address: `key-create`. */
   readonly path: string;
   readonly given: unknown;
@@ -40,9 +37,9 @@ export interface AskOperation extends Asked {
 /** What the operations thread serves. */
 export interface OperationsCalls {
   /** Never rejects. */
-  view(ask: AskView): Told;
+  view(ask: WithLive<AskView>): Told;
   /** Never rejects. @param tell called with the progress, in words */
-  operate(ask: AskOperation, tell: (progress: string) => void): Told;
+  operate(ask: WithLive<AskOperation>, tell: (progress: string) => void): Told;
   /** Ends the thread and the processes that its jobs have begun. */
   stop(): void;
 }
@@ -76,11 +73,12 @@ export interface AskLab {
 export interface Told {
   readonly status: number;
   readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
   /** For the log; and whether it is damage of detections.db. */
   readonly fault?: { readonly message: string; readonly isDamage: boolean };
 }
 
 /** @param detail what is wrong and what to do */
-export function problem(status: number, detail: string, code: string): Told {
-  return { status, body: JSON.stringify(problemDocument(status, detail, code)) };
+export function problem(status: number, detail: string, code: string, headers = {}): Told {
+  return { status, body: JSON.stringify(problemDocument(status, detail, code)), headers };
 }

@@ -12,10 +12,10 @@ import { type Context, type Live, type Operation, refusedBy } from '../operation
 import { outcomeDocument, refusalDocument } from '../operations/problem.ts';
 import { endProcesses } from '../operations/processes.ts';
 import { operationAt } from '../operations/table.ts';
-import { failed, Refused, reasonOf } from '../refused.ts';
+import { failed, Refused, reasonOf, unlessError } from '../refused.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
-import { createFileReader, type FileReader } from '../store/file-reader.ts';
+import { createFileReader } from '../store/file-reader.ts';
 import { dataFolder } from '../store/folder.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
 import { callsTo, serveCalls } from '../thread-call.ts';
@@ -24,12 +24,12 @@ import { read } from './console/reads.ts';
 import type { Sources } from './console/sources.ts';
 import {
   type AskOperation,
-  type AskView,
   type MainCalls,
   type OperationsCalls,
   type OperationsSettings,
   problem,
   type Told,
+  type WithLive,
 } from './thread-messages.ts';
 
 export function runOperations(port: MessagePort, settings: OperationsSettings): void {
@@ -51,23 +51,20 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     return work(writer);
   }
 
-  const readable = (unreadable: string | null) => {
-    if (unreadable !== null) throw new Refused('unavailable', unreadable);
-    return detections.db();
-  };
   const shared = (live: Live) => ({
     ...{ folder, kind, config, live, nowMs: now() },
     access: () => access.db() ?? gone(folder.access),
+    detections() {
+      if (live.unreadable !== null) throw new Refused('unavailable', live.unreadable);
+      return detections.db();
+    },
   });
-  const sourcesFor = ({ unreadable, live }: AskView): Sources => ({
-    ...shared(live),
-    base_url: config.server.base_url || live.url,
-    jobs,
-    states: () => ({ detections: stateOf(detections), access: stateOf(access) }),
-    detections: () => readable(unreadable) ?? gone(folder.detections),
-  });
+  const sourcesFor = (live: Live): Sources => {
+    const known = shared(live);
+    return { ...known, jobs, detections: () => known.detections() ?? gone(folder.detections) };
+  };
   const contextFor = (
-    { unreadable, live, way, by }: AskOperation,
+    { live, way, by }: WithLive<AskOperation>,
     { name }: Operation,
     tell: Tell,
     // By this operation, since `live` was read.
@@ -82,7 +79,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       main.post('written');
       return result;
     },
-    detections: () => readable(unreadable),
     async ingest(request) {
       requireWriter(live);
       const outcome = await main.call('ingest', request, tell);
@@ -110,18 +106,16 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     },
   });
 
-  async function run(ask: AskOperation, tell: Tell): Promise<string> {
+  async function run(ask: WithLive<AskOperation>, tell: Tell): Promise<string> {
     const operation = operationAt(ask.path);
     if (operation === null) throw new Refused('not_found', `there is no operation ${ask.path}.`);
-    const { given } = ask;
-    const context = contextFor(ask, operation, tell);
+    const { given, by, live } = ask;
+    const work = (tellAll: Tell) => operation.run(contextFor(ask, operation, tellAll), given);
     const subject = operation.job?.(given);
-    if (subject === undefined) return JSON.stringify(outcomeDocument(await operation.run(context, given)));
-    const { job, outcome } = jobs.run(
-      { operation: operation.name, subject, by: ask.by, nowMs: now(), state: operation.jobState?.(context) },
-      tell,
-      (tellAll) => operation.run(contextFor(ask, operation, tellAll), given),
-    );
+    if (subject === undefined) return JSON.stringify(outcomeDocument(await work(tell)));
+    const state = operation.jobState?.(shared(live));
+    const asked = { operation: operation.name, subject, by, nowMs: now(), state };
+    const { job, outcome } = jobs.run(asked, tell, work);
     if (ask.isAsync !== true) return JSON.stringify(outcomeDocument(await outcome));
     outcome.catch(() => {});
     return JSON.stringify(job);
@@ -142,15 +136,14 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
 
   // Sooner than the next change, which may be long in coming.
   setInterval(() => {
-    try {
+    // While the disk cannot take it, an alert says so.
+    unlessError(undefined, () => {
       if (denied.length > 0 || readEnded(folder).length > 0) changeAccess({ kind: 'start' }, () => {});
-    } catch {
-      // The disk still cannot take it: an alert says so.
-    }
+    });
   }, MINUTE_MS).unref();
 
   serveCalls<OperationsCalls>(port, {
-    view: (ask) => tellOf(() => read(sourcesFor(ask), ask)),
+    view: (ask) => tellOf(() => read(sourcesFor(ask.live), ask)),
     operate: (ask, tell) => tellOf(() => run(ask, tell)),
     async stop() {
       await endProcesses();
@@ -163,15 +156,6 @@ type Tell = (progress: string) => void;
 
 const NO_LAB = 'this is not a lab. Start one with: wirewatch lab';
 
-/** Differs when another connection has committed, by SQLite's `data_version`. Whoever reads a view reports errors. */
-function stateOf(from: FileReader): unknown {
-  try {
-    return from.db()?.pragma('data_version', { simple: true });
-  } catch (error) {
-    return reasonOf(error);
-  }
-}
-
 function gone(path: string): never {
   throw new Refused('unavailable', `${path} is missing. A start makes it anew: restart Wirewatch.`);
 }
@@ -181,12 +165,10 @@ function gone(path: string): never {
  * it is small enough to be checked completely.
  */
 function isSound(path: string): boolean {
-  try {
+  return unlessError(false, () => {
     using db = openDatabase(path, 'read');
     return db.pragma('quick_check(1)', { simple: true }) === 'ok';
-  } catch {
-    return false;
-  }
+  });
 }
 
 /** What a standby would change, the writer's next change would undo. @throws Refused `failed` */

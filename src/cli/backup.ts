@@ -13,7 +13,7 @@ import { counted } from '../counted.ts';
 import type { Mark } from '../log/format.ts';
 import { findTail, placeOf } from '../log/log-reader.ts';
 import { anyText } from '../operations/member.ts';
-import { failed, misconfigured, misused, reasonOf } from '../refused.ts';
+import { failed, misconfigured, misused, reasonOf, unlessError } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -115,11 +115,8 @@ function explained(error: unknown, to: string): unknown {
 
 /** Lowers the priority of this process: a running Wirewatch comes first. */
 export function lowerPriority(): void {
-  try {
-    setPriority(constants.priority.PRIORITY_LOW);
-  } catch {
-    // Not permitted: the priority stays unchanged.
-  }
+  // Where that is not permitted, it stays as it is.
+  unlessError(undefined, () => setPriority(constants.priority.PRIORITY_LOW));
 }
 
 /** @param target for verify and restore */

@@ -1,4 +1,5 @@
 /** `wirewatch healthcheck`: whether Wirewatch runs and is healthy. For containers, load balancers and scripts. */
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
@@ -79,13 +80,11 @@ const folderOfCommand = (command: Command) => dataFolder(dataFolderPath(commonOp
 
 async function get(address: string, isOwn: boolean) {
   const signal = AbortSignal.timeout(TIMEOUT_SECONDS * SECOND_MS);
-  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    // The request has no secret, and a program that could answer in its place could also stop it.
-    const sent = address.startsWith('https:')
-      ? requestTls(address, { signal, agent: false, rejectUnauthorized: !isOwn })
-      : request(address, { signal, agent: false });
-    sent.once('response', resolve).once('error', reject).end();
-  });
+  // The request has no secret, and a program that could answer in its place could also stop it.
+  const sent = address.startsWith('https:')
+    ? requestTls(address, { signal, agent: false, rejectUnauthorized: !isOwn })
+    : request(address, { signal, agent: false });
+  const answer: IncomingMessage = (await once(sent.end(), 'response'))[0];
   let body = '';
   for await (const chunk of answer.setEncoding('utf8')) {
     body += chunk;

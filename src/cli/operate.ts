@@ -2,6 +2,7 @@
  * Does what a command asks: through the control socket of the appliance that runs on the data folder, else in this
  * process (operate-stopped.ts), with the same functions.
  */
+import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
@@ -11,7 +12,7 @@ import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
 import { isOfLab, type Operation, pathOf } from '../operations/operation.ts';
 import { errorOf, type OutcomeDocument, type ProblemDocument } from '../operations/problem.ts';
-import { failed, isErrorCode, type Refused } from '../refused.ts';
+import { failed, isErrorCode, type Refused, unlessError } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
@@ -64,7 +65,9 @@ async function askRunning(
   { given, onProgress }: Asking,
   by: Actor,
 ): Promise<OutcomeDocument | null> {
-  let asking: ClientRequest;
+  const late = AbortSignal.timeout(ANSWER_MS);
+  let asking: ClientRequest | null = null;
+  let response: IncomingMessage;
   try {
     if (statSync(folder.control, { throwIfNoEntry: false }) === undefined) return null;
     const path = socketPath(folder);
@@ -80,28 +83,15 @@ async function askRunning(
       },
     });
     asking.once('socket', (socket) => socket.once('connect', path.close).once('error', path.close));
+    asking.on('error', () => {});
+    [response] = await once(asking.end(JSON.stringify(given)), 'response', { signal: late });
   } catch (error) {
-    if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return null;
-    throw error;
-  }
-  const answered = Promise.withResolvers<OutcomeDocument | null>();
-  const late = setTimeout(async () => {
-    answered.reject(await hangs(folder, ANSWER_MS));
-    asking.destroy();
-  }, ANSWER_MS);
-  asking.once('error', (error) => {
-    clearTimeout(late);
+    asking?.destroy();
     // Reset by one that stops: it had not begun, for it says so first.
-    if (isErrorCode(error, 'ENOENT', 'ECONNREFUSED', 'ENOTDIR', 'ECONNRESET', 'EPIPE'))
-      answered.resolve(null);
-    else answered.reject(error);
-  });
-  asking.once('response', (response) => {
-    clearTimeout(late);
-    answered.resolve(outcomeIn(response, operation, onProgress));
-  });
-  asking.end(JSON.stringify(given));
-  return answered.promise;
+    if (isErrorCode(error, 'ENOENT', 'ENOTDIR', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE')) return null;
+    throw late.aborted ? await hangs(folder, ANSWER_MS) : error;
+  }
+  return outcomeIn(response, operation, onProgress);
 }
 
 interface AnswerLine {
@@ -147,9 +137,5 @@ export function actorOfProcess(): Actor {
 
 /** The user of this process; the user's number if it has no name. */
 function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return String(process.getuid?.() ?? 'unknown');
-  }
+  return unlessError(`${process.getuid?.() ?? 'unknown'}`, () => userInfo().username);
 }

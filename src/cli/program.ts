@@ -1,8 +1,8 @@
 /**
  * The command line: the list of commands, what they share, and the exit code of each outcome.
  *
- * A command is a file of this folder that exports `register`, and is loaded only if the command line names it. It throws
- * Refused for what the operator can fix.
+ * A command is the file of its name in this folder, which exports `register`, or is made from the table of operations. It
+ * is loaded only if the command line names it, and throws Refused for what the operator can fix.
  */
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
@@ -53,32 +53,13 @@ const COMMANDS: Readonly<Record<string, string>> = {
   licenses: 'print the licences of all bundled software',
 };
 
-/** The others are made from the table of operations. */
-const FILES: Readonly<Record<string, () => Promise<{ register: Register }>>> = {
-  serve: () => import('./serve.ts'),
-  demo: () => import('./demo.ts'),
-  lab: () => import('./lab.ts'),
-  key: () => import('./key.ts'),
-  ingest: () => import('./ingest-file.ts'),
-  status: () => import('./status.ts'),
-  backup: () => import('./backup.ts'),
-  restore: () => import('./restore.ts'),
-  verify: () => import('./verify.ts'),
-  pull: () => import('./pull.ts'),
-  check: () => import('./check.ts'),
-  healthcheck: () => import('./healthcheck.ts'),
-  setup: () => import('./setup.ts'),
-  sample: () => import('./sample.ts'),
-  generate: () => import('./generate.ts'),
-  openapi: () => import('./openapi.ts'),
-  manual: () => import('./manual.ts'),
-  completion: () => import('./completion.ts'),
-  licenses: () => import('./licenses.ts'),
-};
+/** Made from the table of operations; any other command is the file of its name. */
+const OF_TABLE = ['account', 'subscription', 'window', 'alert', 'console', 'audit', 'promote', 'compact'];
 
 async function load(name: string): Promise<Register> {
-  const file = await FILES[name]?.();
-  return file?.register ?? (await import('./operation-command.ts')).operationGroup(name);
+  if (OF_TABLE.includes(name)) return (await import('./operation-command.ts')).operationGroup(name);
+  const file: { readonly register: Register } = await import(`./${name}.ts`);
+  return file.register;
 }
 
 const VERSION_TEXT = `wirewatch ${VERSION} (commit ${COMMIT}, Node ${process.versions.node}, SQLite ${SQLITE}, ${process.platform}-${process.arch})`;

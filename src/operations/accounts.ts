@@ -22,7 +22,6 @@ export const ACCOUNTS = [
   act('account add', {
     summary: 'add an account',
     members: NEW_ACCOUNT,
-    operands: ['id'],
     result: ACCOUNT,
     examples: ['account add acme --name "Acme News"', 'account add acme --name Acme --daily-rows 500000'],
     creates: true,
@@ -48,7 +47,6 @@ export const ACCOUNTS = [
   reading('account show', {
     summary: 'show one account',
     members: { id: ID },
-    operands: ['id'],
     result: ACCOUNT,
     examples: ['account show acme'],
     run: ({ access }, { id }) => ({ value: accountDocument(getAccount(access(), id)) }),
@@ -56,7 +54,6 @@ export const ACCOUNTS = [
   act('account set', {
     summary: 'change an account. Values that you do not give stay unchanged',
     members: { id: ID, name, daily_rows, print_metadata },
-    operands: ['id'],
     result: ACCOUNT,
     examples: ['account set acme --daily-rows 2000000', 'account set acme --print-metadata on'],
     form: { label: 'Change', title: 'Change account', will: 'The changes apply from the next request on.' },
@@ -75,7 +72,6 @@ export const ACCOUNTS = [
   act('account suspend', {
     summary: 'refuse all keys of an account until it is resumed',
     members: { id: ID },
-    operands: ['id'],
     result: ACCOUNT,
     examples: ['account suspend acme'],
     form: {
@@ -105,7 +101,6 @@ export const ACCOUNTS = [
   act('account resume', {
     summary: 'let the keys of a suspended account work again',
     members: { id: ID },
-    operands: ['id'],
     result: ACCOUNT,
     examples: ['account resume acme'],
     form: {

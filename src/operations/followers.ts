@@ -5,6 +5,7 @@
 import { type Key, keyStatus, listKeys } from '../auth/keys.ts';
 import { listSubscriptions, type Subscription } from '../auth/subscriptions.ts';
 import { type StreamName, streamName } from '../detection/content-type.ts';
+import { getOrMake } from '../get-or-make.ts';
 import { keyUsage, NO_USAGE, readUsage } from '../limits/usage.ts';
 import { deliveredAtMs } from '../query/delivery.ts';
 import { storedStreams } from '../query/stored-streams.ts';
@@ -86,19 +87,10 @@ function followerState(db: Database, names: readonly StreamName[], position: num
     // One by one: a statement for all of them would be compiled for each number of streams.
     for (const stream of streams)
       rows_behind += stream.sequence - (edgesAt(db, [stream], position).get(stream.ordinal) ?? 0);
-    if (rows_behind === 0) return { rows_behind, seconds_behind: 0, minutes_behind: 0, behind: false };
-    const sinceMs = deliveredAtMs(db, firstsBehind(db, streams)(position)) ?? nowMs;
-    const seconds_behind = Math.max(0, (nowMs - sinceMs) / SECOND_MS);
+    const seconds_behind = lagsAt(db, names, [{ atMs: nowMs, position }])[0] ?? 0;
     const minutes_behind = Math.floor((seconds_behind * SECOND_MS) / MINUTE_MS);
     return { rows_behind, seconds_behind, minutes_behind, behind: minutes_behind > BEHIND_MINUTES };
   });
-}
-
-/** @returns for a position, that of the first change behind it in any of the streams; infinite: there is none */
-function firstsBehind(db: Database, streams: readonly { readonly ordinal: number }[]) {
-  const first = db.prepare<unknown[], number | null>(FIRST_BEHIND).pluck();
-  return (position: number) =>
-    Math.min(...streams.map(({ ordinal }) => first.get({ ordinal, position }) ?? Infinity));
 }
 
 /** Where a key was at a time: the position of its last cursor; null: it had none yet. */
@@ -110,17 +102,17 @@ export interface Mark {
 /** For each mark, how old the oldest change in these streams was that the key had not been given by then, in seconds. */
 export function lagsAt(db: Database, names: readonly StreamName[], marks: readonly Mark[]) {
   return reading(db, () => {
-    const firstBehind = firstsBehind(db, storedStreams(db, names));
+    const streams = storedStreams(db, names);
+    const select = db.prepare<unknown[], number | null>(FIRST_BEHIND).pluck();
     const deliveredAfter = new Map<number, number>();
-    const noteDelivered = (position: number) => {
-      const first = firstBehind(position);
-      const atMs = first === Infinity ? Infinity : (deliveredAtMs(db, first) ?? Infinity);
-      deliveredAfter.set(position, atMs);
-      return atMs;
+    const deliveredMs = (position: number) => {
+      const firsts = streams.map(({ ordinal }) => select.get({ ordinal, position }) ?? Infinity);
+      const first = Math.min(...firsts);
+      return first === Infinity ? Infinity : (deliveredAtMs(db, first) ?? Infinity);
     };
     return marks.map(({ atMs, position }) => {
       if (position === null) return null;
-      const sinceMs = deliveredAfter.get(position) ?? noteDelivered(position);
+      const sinceMs = getOrMake(deliveredAfter, position, () => deliveredMs(position));
       return Math.max(0, Math.floor((atMs - sinceMs) / SECOND_MS));
     });
   });

@@ -82,7 +82,6 @@ export const KEYS = [
   reading('key show', {
     summary: 'show one key, without its secret',
     members: { id: ID },
-    operands: ['id'],
     result: KEY,
     examples: ['key show abcdefghij23'],
     run: (context, { id }) => ({ value: keyDocuments(context)(getKey(context.access(), id)) }),
@@ -97,7 +96,6 @@ export const KEYS = [
         'account of the key, as a check; a key cannot move to another account',
       ),
     },
-    operands: ['id'],
     result: KEY,
     examples: [
       'key set abcdefghij23 --expires 2027-01-01T00:00:00Z',
@@ -131,7 +129,6 @@ export const KEYS = [
         'when the new key expires, or none (default: when the old key would have expired; required if the overlap is longer)',
       ),
     },
-    operands: ['id'],
     result: Type.Composite([NEW_KEY, Type.Object({ replaces: Type.String(), replaced_expires_at: TIME })]),
     examples: ['key rotate abcdefghij23', 'key rotate abcdefghij23 --overlap 12h --json'],
     form: {
@@ -161,7 +158,6 @@ export const KEYS = [
   act('key revoke', {
     summary: 'revoke a key permanently',
     members: { id: ID },
-    operands: ['id'],
     result: KEY,
     examples: ['key revoke abcdefghij23', 'key revoke abcdefghij23 --yes'],
     form: {

@@ -171,7 +171,6 @@ const DESCRIPTIONS = {
       id: required(detectionId('id of the detection')),
       score: required(decimal(100, 'a score: 0 to 100 for text, 0 to 99 for an image', 'the score')),
     },
-    operands: ['id'],
     examples: ['correct t.7001.123.456 --score 12'],
   },
   gap: {
@@ -229,7 +228,6 @@ const DESCRIPTIONS = {
   'fault clear': {
     summary: 'remove a fault, or all of them; print what was removed',
     members: { id: hinted(faultId('id of the fault'), 'id of the fault (default: all)') },
-    operands: ['id'],
     examples: ['fault clear', 'fault clear f1'],
     form: { label: 'Remove', title: 'Remove fault', will: 'No request meets it any more.', fields: [] },
   },

@@ -25,6 +25,8 @@ export type Way = 'command' | 'console' | 'api';
 export interface Live {
   readonly url: string;
   readonly console: { readonly url: string } | null;
+  /** Why detections.db must not be read now; null when it may. */
+  readonly unreadable: string | null;
   readonly alerts: readonly AlertDocument[];
   readonly role: Role;
   /** How the copy stands; null: no place for it is set. */
@@ -80,7 +82,7 @@ export interface Description<Own extends Members, Value> {
   readonly summary: string;
   readonly help?: string;
   readonly members?: Own;
-  /** The members that a command takes as operands, in order; the last may take several. */
+  /** The members that a command takes as operands, in order; the last may take several. Default: `id`, if it has one. */
   readonly operands?: readonly (keyof Own & string)[];
   /** Command lines without the program's name. */
   readonly examples: readonly string[];
@@ -136,10 +138,12 @@ function describing(kind: Operation['kind']) {
     name: string,
     { members = {} as Own, job, run, text, ...description }: Description<Own, Value>,
   ): Operation => {
+    const operands = Object.hasOwn(members, 'id') ? ['id'] : [];
     const values = (given: unknown) => readMembers(members, given);
     const shown =
       text ?? ((value) => (description.result === undefined ? null : documentText(Object(value))));
     return {
+      operands,
       ...description,
       name,
       kind,

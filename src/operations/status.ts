@@ -27,7 +27,7 @@ import { heldReason, knownFiles, releaseCommand } from '../ingest/files/folder-s
 import { readPause } from '../ingest/operator-pause.ts';
 import { readScrubRecord } from '../log/scrub-findings.ts';
 import { bytesOf, listSegments } from '../log/segment.ts';
-import { reasonOf } from '../refused.ts';
+import { reasonOf, unlessError } from '../refused.ts';
 import { type Database, sizeOf } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { isLocked } from '../store/locks.ts';
@@ -72,13 +72,13 @@ export async function readStatus(sources: StatusSources) {
   const activeKeys = readActiveKeys(sources);
   const ledger = readLedger(sources, activeKeys);
   const alerts = live?.alerts ?? ledger.alerts;
-  const role = live?.role ?? orElse('writer', () => roleOf(readRole(folder), config.copy));
-  const pausedMs = orElse(null, () => readPause(sources.access()));
+  const role = live?.role ?? unlessError('writer', () => roleOf(readRole(folder), config.copy));
+  const pausedMs = unlessError(null, () => readPause(sources.access()));
   const paused_since = pausedMs === null ? null : formatMs(pausedMs);
   const { exports, not_applied, applying, versions, unreadable, followers } = ledger;
   const none = { waiting: [], waiting_count: 0, held: [] };
   const { waiting, waiting_count, held } = isListed
-    ? orElse(none, () => droppedFiles(config, ledger.db))
+    ? unlessError(none, () => droppedFiles(config, ledger.db))
     : none;
   return {
     at: formatMs(nowMs),
@@ -115,7 +115,7 @@ export async function readStatus(sources: StatusSources) {
     database: {
       bytes: sizeOf(folder.detections),
       access_bytes: sizeOf(folder.access),
-      log_bytes: orElse(0, () => bytesOf(listSegments(folder.log))),
+      log_bytes: unlessError(0, () => bytesOf(listSegments(folder.log))),
       /** Rows of all streams: versions of detections. */
       versions,
       /** Why it cannot be read now: then exports, files and followers are empty. */
@@ -274,14 +274,6 @@ function scrubOf(folder: StatusSources['folder']) {
   if (record === null) return null;
   const findings = record.findings.reduce((sum, { count }) => sum + count, 0);
   return { at: formatMs(record.at), findings, not_compared: record.not_compared };
-}
-
-export function orElse<Value>(otherwise: NoInfer<Value>, read: () => Value): Value {
-  try {
-    return read();
-  } catch {
-    return otherwise;
-  }
 }
 
 /** What a restart would change: the configuration is read again, as it was at the start. */

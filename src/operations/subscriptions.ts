@@ -20,7 +20,6 @@ export const SUBSCRIPTIONS = [
   act('subscription add', {
     summary: 'add a subscription to an account',
     members: NEW_SUBSCRIPTION,
-    operands: ['id'],
     result: SUBSCRIPTION,
     examples: [
       'subscription add 7001 --account acme',
@@ -55,7 +54,6 @@ export const SUBSCRIPTIONS = [
   reading('subscription show', {
     summary: 'show one subscription',
     members: { id: ID },
-    operands: ['id'],
     result: SUBSCRIPTION,
     examples: ['subscription show 7001'],
     run: ({ access }, { id }) => ({ value: subscriptionDocument(getSubscription(access(), id)) }),
@@ -76,7 +74,6 @@ export const SUBSCRIPTIONS = [
       time_zone: hinted(time_zone, ZONE_HINT),
       content_types: hinted(content_types, TYPES_HINT),
     },
-    operands: ['id'],
     result: SUBSCRIPTION,
     examples: ['subscription set 7001 --time-zone Europe/London'],
     form: {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { Jobs, Session } from '../../src/admin/console/api.ts';
-import { Operations } from '../../src/admin/thread-client.ts';
+import { createOperations } from '../../src/admin/thread-client.ts';
 import { OPERATIONS } from '../../src/operations/table.ts';
 import { startWorker } from '../../src/packed.ts';
 import { sharedAppliance, startAppliance } from '../support/appliance.ts';
@@ -242,7 +242,7 @@ describe('the console of a running appliance', () => {
 describe('the operations thread', () => {
   test('offers a standby the one action that it takes', async () => {
     const operations = testOperations(testFolder(), { live: () => ({ ...LIVE, role: 'standby' }) });
-    const { body } = await operations.view('operations', '', true);
+    const { body } = await operations.view({ path: 'operations', query: '', mayAct: true });
     const names = JSON.parse(body).operations.map(({ name }: { name: string }) => name);
     assert.deepEqual(names, ['promote']);
   });
@@ -251,16 +251,17 @@ describe('the operations thread', () => {
     inFolder(async (folder) => {
       const options = operationsOptions(folder);
       const threads: Worker[] = [];
+      const jobs = { path: 'jobs', query: '', mayAct: false };
       const start = () => {
         const thread = startWorker({ role: 'operations', settings: options.settings });
         threads.push(thread);
         return thread;
       };
-      const thread = new Operations(options, start);
+      const thread = createOperations(options, start);
       try {
-        assert.equal((await thread.view('jobs', '', false)).status, 200);
+        assert.equal((await thread.view(jobs)).status, 200);
         await threads[0]?.terminate();
-        assert.equal((await thread.view('jobs', '', false)).status, 200);
+        assert.equal((await thread.view(jobs)).status, 200);
         assert.equal(threads.length, 2);
       } finally {
         await thread.close();

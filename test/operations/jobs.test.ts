@@ -43,7 +43,7 @@ test('a replay of another period, or after a licence changed, does not pass for 
   // It comes after them.
   assert.equal((await run('account-set', { id: 'acme', print_metadata: true })).status, 200);
   replays.push(replay({}), replay({}));
-  await operations.view('jobs', '', false);
+  await operations.view({ path: 'jobs', query: '', mayAct: false });
   served.resolve();
   for (const { status, body } of await Promise.all(replays)) assert.equal(status, 200, body);
   const [from, to, end] = [Date.parse(week.from), Date.parse(week.to), Number.MAX_SAFE_INTEGER];

@@ -43,8 +43,8 @@ export const ROOMS = listed({
   check: 'auth config copy drop health http log log-output.ts operations refused.ts store time.ts',
   'text-layout.ts': 'counted.ts printable.ts',
   operations: `
-    addresses.ts auth config counted.ts detection drop problem-titles.ts exports health ingest limits log nearest.ts
-    own-process.ts query refused.ts setup store text-layout.ts time-zone.ts time.ts version.ts windows`,
+    addresses.ts auth config counted.ts detection drop problem-titles.ts exports get-or-make.ts health ingest limits log
+    nearest.ts own-process.ts query refused.ts setup store text-layout.ts time-zone.ts time.ts version.ts windows`,
   'tools/generate': 'detection exports refused.ts time.ts',
   manual: 'packed.ts',
   'tools/pull': 'counted.ts detection refused.ts store text-lines.ts time.ts',

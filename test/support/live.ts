@@ -1,17 +1,18 @@
 /** The main thread's end of the operations thread, for tests without the rest of an appliance. */
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
-import { Operations } from '../../src/admin/thread-client.ts';
+import { createOperations, type Operations } from '../../src/admin/thread-client.ts';
 import { Denials } from '../../src/auth/denials.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Live } from '../../src/operations/operation.ts';
 
-type Options = ConstructorParameters<typeof Operations>[0];
+type Options = Parameters<typeof createOperations>[0];
 
 /** What a running appliance without alerts says of itself. */
 export const LIVE: Live = {
   url: 'http://127.0.0.1',
   console: null,
+  unreadable: null,
   alerts: [],
   role: 'writer',
   copy: null,
@@ -27,7 +28,6 @@ export function operationsOptions(dataFolder: string, more: Partial<Options> = {
     onDenied() {},
     lab: null,
     live: () => LIVE,
-    unreadable: () => null,
     onSpareStale() {},
     onFault: ({ message }) => assert.fail(message),
     ...more,
@@ -36,7 +36,7 @@ export function operationsOptions(dataFolder: string, more: Partial<Options> = {
 
 /** Closed after the tests of the file, or the test, that calls it. @param more as of {@link operationsOptions} */
 export function testOperations(dataFolder: string, more?: Partial<Options>): Operations {
-  const operations = new Operations(operationsOptions(dataFolder, more));
+  const operations = createOperations(operationsOptions(dataFolder, more));
   after(() => operations.close());
   return operations;
 }

@@ -6,14 +6,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { actorText } from '../../auth/actor.ts';
 import { SESSION_MS, type Ticket } from '../../auth/console-sessions.ts';
 import { type Body, readBody } from '../../http/body.ts';
-import { createStrangerLog, type StrangerLog } from '../../http/line-limit.ts';
+import { createStrangerLog } from '../../http/line-limit.ts';
 import type { Logger } from '../../logger.ts';
+import { unlessError } from '../../refused.ts';
 import { formatMs } from '../../time.ts';
 import { VERSION } from '../../version.ts';
 import { isForeign } from '../host-header.ts';
-import { type Answer, answerOperation, OPERATIONS_PATH } from '../operation-requests.ts';
+import { answerOperation, OPERATIONS_PATH } from '../operation-requests.ts';
 import type { Operations } from '../thread-client.ts';
-import { problem } from '../thread-messages.ts';
+import { problem, type Told } from '../thread-messages.ts';
 import type { Session, SessionBegun } from './api.ts';
 
 export const CONSOLE = '/console/';
@@ -32,64 +33,18 @@ const NO_SESSION = 'There is no session, or it has ended. Get a link with: wirew
 const BAD_LINK =
   'This link was used already, has expired, or was made before the last start or for another installation. Get another with: wirewatch console';
 
-export class Console {
-  readonly #options: ConsoleOptions;
-  readonly #strangers: StrangerLog;
+export type Console = ReturnType<typeof createConsole>;
 
-  constructor(options: ConsoleOptions) {
-    this.#options = options;
-    this.#strangers = createStrangerLog(options.log);
-  }
+export function createConsole({ operations, lab, log }: ConsoleOptions) {
+  const { sessions, settings } = operations;
+  const strangers = createStrangerLog(log);
 
-  close(): void {
-    this.#strangers.close();
-  }
-
-  isFor(path: string): boolean {
-    return path.startsWith(CONSOLE) || path.startsWith(OPERATIONS_PATH);
-  }
-
-  /** @returns null for an operation that is answered in lines */
-  async answer(request: IncomingMessage, response: ServerResponse): Promise<Answer | null> {
-    const { operations, lab, log } = this.#options;
-    const { method, url = '' } = request;
-    const [target = '', query = ''] = url.split('?', 2);
-    if (method !== 'POST' && method !== 'GET')
-      return { ...problem(405, 'Only GET and POST.', 'method_not_allowed'), headers: { Allow: 'GET, POST' } };
-    if (isForeign(request)) return problem(403, 'A page of another origin cannot ask this.', 'forbidden');
-    if (method === 'POST' && target === `${CONSOLE}session`) return this.#logIn(request);
-    const session = this.#sessionOf(request);
-    if (session === null) return problem(401, NO_SESSION, 'unauthorized');
-    const { by, read_only } = session;
-    if (target.startsWith(OPERATIONS_PATH)) {
-      // Only browsers say where a request comes from.
-      const way = request.headers['sec-fetch-site'] === undefined ? 'api' : 'console';
-      log.info({ way, path: url, ...by }, 'an operation was asked for');
-      const isValid = () => this.#sessionOf(request) !== null;
-      return answerOperation(request, response, operations, { way, by, mayAct: !read_only, isValid });
-    }
-    const path = target.slice(CONSOLE.length);
-    if (method === 'POST') {
-      if (path !== 'session/end') return problem(404, `There is no ${target} to post to.`, 'not_found');
-      operations.sessions.end(session.token);
-      log.info({ ...by }, 'a session of the console was ended');
-      return { status: 200, body: '{}' };
-    }
-    if (path === 'session') return { status: 200, body: JSON.stringify(this.#sessionDocument(session)) };
-    // Here, since the lab lives in this thread.
-    if (path === 'lab' && lab !== null) return { status: 200, body: JSON.stringify(lab()) };
-    return operations.view(path, query, !read_only);
-  }
-
-  async #logIn(request: IncomingMessage): Promise<Answer> {
-    const { operations, log } = this.#options;
+  async function logIn(request: IncomingMessage): Promise<Told> {
     const address = request.socket.remoteAddress ?? '';
     const token = tokenOf(await readBody(request, BODY_BYTES_MAX));
-    const session = token === null ? null : operations.sessions.redeem(token, now());
+    const session = token === null ? null : sessions.redeem(token, now());
     if (session === null) {
-      this.#strangers.note(address, 'link', () =>
-        log.warn({ address }, 'a link into the console was refused'),
-      );
+      strangers.note(address, 'link', () => log.warn({ address }, 'a link into the console was refused'));
       return problem(401, BAD_LINK, 'unauthorized');
     }
     const { by, read_only } = session;
@@ -98,31 +53,56 @@ export class Console {
     return { status: 200, body: JSON.stringify(begun) };
   }
 
-  #sessionOf(request: IncomingMessage): Ticket | null {
+  function sessionOf(request: IncomingMessage): Ticket | null {
     // In a header, which browsers send only where the page says so: a cookie would go to every port of the host.
     const [, secret] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
-    return secret === undefined ? null : this.#options.operations.sessions.open(secret, now());
+    return secret === undefined ? null : sessions.open(secret, now());
   }
 
-  #sessionDocument({ by, read_only, made_at }: Ticket): Session {
-    const { operations, lab } = this.#options;
-    return {
-      name: actorText(by),
-      read_only,
-      expires_at: formatMs(made_at + SESSION_MS),
-      version: VERSION,
-      demo: operations.settings.kind === 'demo',
-      lab: lab !== null,
-    };
+  function sessionDocument({ by, read_only, made_at }: Ticket): Session {
+    const expires_at = formatMs(made_at + SESSION_MS);
+    const kind = { demo: settings.kind === 'demo', lab: lab !== null };
+    return { name: actorText(by), read_only, expires_at, version: VERSION, ...kind };
   }
+
+  return {
+    close: () => strangers.close(),
+    isFor: (path: string) => path.startsWith(CONSOLE) || path.startsWith(OPERATIONS_PATH),
+    /** @returns null for an operation that is answered in lines */
+    async answer(request: IncomingMessage, response: ServerResponse): Promise<Told | null> {
+      const { method, url = '' } = request;
+      const [target = '', query = ''] = url.split('?', 2);
+      if (method !== 'POST' && method !== 'GET')
+        return problem(405, 'Only GET and POST.', 'method_not_allowed', { Allow: 'GET, POST' });
+      if (isForeign(request)) return problem(403, 'A page of another origin cannot ask this.', 'forbidden');
+      if (method === 'POST' && target === `${CONSOLE}session`) return logIn(request);
+      const session = sessionOf(request);
+      if (session === null) return problem(401, NO_SESSION, 'unauthorized');
+      const { by, read_only } = session;
+      if (target.startsWith(OPERATIONS_PATH)) {
+        // Only browsers say where a request comes from.
+        const way = request.headers['sec-fetch-site'] === undefined ? 'api' : 'console';
+        log.info({ way, path: url, ...by }, 'an operation was asked for');
+        const isValid = () => sessionOf(request) !== null;
+        return answerOperation(request, response, operations, { way, by, mayAct: !read_only, isValid });
+      }
+      const path = target.slice(CONSOLE.length);
+      if (method === 'POST') {
+        if (path !== 'session/end') return problem(404, `There is no ${target} to post to.`, 'not_found');
+        sessions.end(session.token);
+        log.info({ ...by }, 'a session of the console was ended');
+        return { status: 200, body: '{}' };
+      }
+      if (path === 'session') return { status: 200, body: JSON.stringify(sessionDocument(session)) };
+      // Here, since the lab lives in this thread.
+      if (path === 'lab' && lab !== null) return { status: 200, body: JSON.stringify(lab()) };
+      return operations.view({ path, query, mayAct: !read_only });
+    },
+  };
 }
 
 function tokenOf(body: Body): string | null {
-  if (body.kind !== 'whole') return null;
-  try {
-    const { token } = Object(JSON.parse(body.bytes.toString()));
-    return typeof token === 'string' ? token : null;
-  } catch {
-    return null;
-  }
+  const sent = body.kind === 'whole' ? body.bytes.toString() : '';
+  const { token } = Object(unlessError(null, () => JSON.parse(sent)));
+  return typeof token === 'string' ? token : null;
 }

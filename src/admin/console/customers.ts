@@ -6,7 +6,7 @@ import { accountUsageId } from '../../limits/daily-rows.ts';
 import { NO_USAGE, readUsage, refusalsByKey, rowsToday } from '../../limits/usage.ts';
 import { followersOf, readActiveKeys } from '../../operations/followers.ts';
 import { keyDocuments } from '../../operations/keys.ts';
-import { orElse } from '../../operations/status.ts';
+import { unlessError } from '../../refused.ts';
 import { formatMs } from '../../time.ts';
 import type { Sources } from './sources.ts';
 
@@ -18,7 +18,7 @@ export function readCustomers(sources: Sources) {
   const refusals = refusalsByKey(usage);
   const subscriptions = Map.groupBy(listSubscriptions(access), ({ account_id }) => account_id);
   const keys = Map.groupBy(listKeys(access), ({ account_id }) => account_id);
-  const followers = orElse([], () => followersOf(sources.detections(), readActiveKeys(sources), nowMs));
+  const followers = unlessError([], () => followersOf(sources.detections(), readActiveKeys(sources), nowMs));
   const followerOf = new Map(followers.map((follower) => [follower.key_id, follower]));
   const documentOf = keyDocuments(sources);
   const keyEntry = (key: Key) => ({

@@ -28,7 +28,7 @@ export interface DetectionEntry extends Omit<DetectionMembers, 'event'> {
   readonly event?: string;
 }
 
-/** `GET detections/live` and `GET detections/search`, which make its text of stored ones; only a search goes on. */
+/** `GET detections/live` and `GET detections/search`; only a search goes on. */
 export interface DetectionsPage {
   readonly detections: readonly DetectionEntry[];
   readonly next: string | null;
@@ -57,27 +57,28 @@ const SEARCH_PARAMETERS = {
 const SEARCHED_AT_ONCE = 200;
 const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
-export function readLive(sources: Sources, { query }: Read): string {
+export function readLive(sources: Sources, { query }: Read): DetectionsPage {
   const asked = readParameters(query, LIVE_PARAMETERS);
   const db = sources.detections();
   const rows = newestRows(db, { selection: asked, filters: asked }, asked.limit);
   const streams = isFiltered(asked) ? null : knownStreams(db, asked);
   const versions = streams?.reduce((sum, { sequence }) => sum + sequence, 0);
   const total = versions === undefined ? null : { rows: versions, or_more: false };
-  return page(textsOf(sources, rows), { next: null, searched_to: null, total });
+  return { detections: entriesOf(sources, rows), next: null, searched_to: null, total };
 }
 
 function isFiltered(filters: DetectionFilters): boolean {
   return filterSql(filters).sql !== '';
 }
 
-function textsOf({ base_url }: Sources, rows: readonly StreamRow[]): string[] {
-  const baseUrl = jsonBaseUrl(base_url);
-  return rows.map(({ body }) => withBaseUrl(body, baseUrl));
+/** As the API names itself. */
+function baseUrlOf({ config, live }: Sources): Buffer {
+  return jsonBaseUrl(config.server.base_url || live.url);
 }
 
-function page(texts: readonly string[], rest: Omit<DetectionsPage, 'detections'>): string {
-  return `{"detections":[${texts.join(',')}],${JSON.stringify(rest).slice(1)}`;
+function entriesOf(sources: Sources, rows: readonly StreamRow[]): DetectionEntry[] {
+  const baseUrl = baseUrlOf(sources);
+  return rows.map(({ body }) => JSON.parse(withBaseUrl(body, baseUrl)));
 }
 
 /** The time of one step of a search; the person decides whether to continue. */
@@ -96,25 +97,24 @@ type SearchPlace = Static<typeof PLACE>;
 const SPAN = Type.Object({ low: COUNT, high: COUNT });
 
 /** Current detections, by days from the newest to the oldest. One step reads a bounded number of rows. */
-export function readSearch(sources: Sources, { query }: Read): string {
+export function readSearch(sources: Sources, { query }: Read): DetectionsPage {
   const asked = readParameters(query, SEARCH_PARAMETERS);
   const { limit } = asked;
   const words = asked.words?.toLowerCase() ?? null;
   const period = readPeriod(asked, sources.nowMs);
   const db = sources.detections();
   // A complete id needs no search, whatever the period.
-  const named = words !== null && isDetectionId(words) ? currentText(sources, db, words) : null;
-  const whole = { next: null, searched_to: formatSeconds(period.from), total: null };
-  if (named !== null) return page([named], whole);
+  const named = words !== null && isDetectionId(words) ? currentEntry(sources, db, words) : null;
+  const detections: DetectionEntry[] = named === null ? [] : [named];
+  const whole = { detections, next: null, searched_to: formatSeconds(period.from), total: null };
+  if (named !== null) return whole;
   const streams = knownStreams(db, asked);
   const names = streams.map(({ name }) => name);
   // The days before the first detection of all are skipped.
   const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
-  if (from >= period.to) return page([], whole);
+  if (from >= period.to) return whole;
   const groups = Math.ceil(names.length / STREAMS_AT_ONCE);
-  const texts: string[] = [];
   const untilMs = performance.now() + STEP_MS;
-  let count = 0;
   const cursor = readCursor(asked.after, PLACE);
   if (cursor !== null && cursor.end > period.to) throw notNext();
   const isCounted = cursor === null && words === null && !isFiltered(asked);
@@ -131,22 +131,22 @@ export function readSearch(sources: Sources, { query }: Read): string {
         period: day,
         sort: 'descending',
         after: at.place,
-        limit: words === null ? limit - count : SEARCHED_AT_ONCE,
+        limit: words === null ? limit - detections.length : SEARCHED_AT_ONCE,
         projection: null,
-        baseUrl: jsonBaseUrl(sources.base_url),
+        baseUrl: baseUrlOf(sources),
       },
       SCANNED_MAX,
     );
-    const matching = words === null ? null : containing(`${found.data}`, words);
-    if (found.rows > 0) texts.push(...(matching ?? [`${found.data}`]));
-    count += matching?.length ?? found.rows;
+    const read: DetectionEntry[] = JSON.parse(`[${found.data}]`);
+    detections.push(...read.filter((entry) => words === null || hasWords(entry, words)));
     at = found.next === null ? nextPlace(at, day.from, groups, from) : { ...at, place: found.next };
-  } while (at !== null && count < limit && performance.now() < untilMs);
-  return page(texts, {
+  } while (at !== null && detections.length < limit && performance.now() < untilMs);
+  return {
+    detections,
     next: nextOf(at),
     searched_to: formatSeconds(at === null ? period.from : (at.place?.second ?? at.end)),
     total,
-  });
+  };
 }
 
 function countIn(db: Database, streams: readonly StoredStream[], period: Period): DetectionsPage['total'] {
@@ -156,12 +156,8 @@ function countIn(db: Database, streams: readonly StoredStream[], period: Period)
   return { rows, or_more: rows === COUNTED_MAX };
 }
 
-/** @param rows JSON texts with commas between them */
-function containing(rows: string, words: string): string[] {
-  const all: DetectionEntry[] = JSON.parse(`[${rows}]`);
-  const isMatch = ({ id, article: { headline, publisher, domain } }: DetectionEntry) =>
-    [id, headline, publisher?.name, domain].some((text) => text?.toLowerCase().includes(words));
-  return all.filter(isMatch).map((match) => JSON.stringify(match));
+function hasWords({ id, article: { headline, publisher, domain } }: DetectionEntry, words: string): boolean {
+  return [id, headline, publisher?.name, domain].some((text) => text?.toLowerCase().includes(words));
 }
 
 function nextPlace(at: SearchPlace, dayFrom: number, groups: number, from: number): SearchPlace | null {
@@ -211,10 +207,11 @@ export function readOne(sources: Sources, { query }: Read) {
   const id = asked ?? '';
   const db = sources.detections();
   const found = versionRows(db, id, readCursor(after, SPAN));
-  const text = found && currentText(sources, db, id);
-  if (found === null || text === null) throw new Refused('not_found', `There is no detection ${id}.`);
+  /** The answer to `GET /v1/detections/{id}`. */
+  const current = found && currentEntry(sources, db, id);
+  if (found === null || current === null) throw new Refused('not_found', `There is no detection ${id}.`);
   const rows = found.rows.sort((a, b) => b.version - a.version);
-  const detections: DetectionEntry[] = textsOf(sources, rows).map((text) => JSON.parse(text));
+  const detections = entriesOf(sources, rows);
   const versions = rows.map((row, at) => {
     const [detection, before] = [detections[at], detections[at + 1]];
     if (detection === undefined) throw new Error('a row without a text');
@@ -228,14 +225,12 @@ export function readOne(sources: Sources, { query }: Read) {
       changed: before === undefined ? [] : changedPaths(before, detection),
     };
   });
-  /** The answer to `GET /v1/detections/{id}`. */
-  const current: DetectionEntry = JSON.parse(text);
   return { current, versions, next: nextOf(found.next) };
 }
 
-function currentText({ base_url }: Sources, db: Database, id: string): string | null {
-  const baseUrl = jsonBaseUrl(base_url);
-  return readOneDetection(db, { id, streams: [streamOfId(id)], projection: null, baseUrl });
+function currentEntry(sources: Sources, db: Database, id: string): DetectionEntry | null {
+  const asked = { id, streams: [streamOfId(id)], projection: null, baseUrl: baseUrlOf(sources) };
+  return JSON.parse(readOneDetection(db, asked) ?? 'null');
 }
 
 const ALWAYS_CHANGED = ['version', 'event'];

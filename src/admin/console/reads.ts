@@ -9,7 +9,8 @@ import { readStatus } from '../../operations/status.ts';
 import { operationForms } from '../../operations/table.ts';
 import { ANY_TEXT, list, readParameters, single } from '../../query/parameters.ts';
 import { integer, text } from '../../query/value-kinds.ts';
-import { Refused } from '../../refused.ts';
+import { Refused, reasonOf } from '../../refused.ts';
+import type { Database } from '../../store/database.ts';
 import { MINUTE_MS } from '../../time.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
@@ -19,7 +20,7 @@ import { readWindow, readWindowMap } from './windows.ts';
 
 type Reader = (sources: Sources, asked: Read) => unknown;
 
-/** By path behind `/console/`; one that ends with a slash reads what follows it. A text is the JSON of an answer. */
+/** By path behind `/console/`; one that ends with a slash reads what follows it. */
 export const READERS = {
   operations: ({ live }: Sources, { mayAct }: Read) => ({
     operations: operationForms().filter(
@@ -49,13 +50,13 @@ const TOPIC = 'manual/';
 export async function read(sources: Sources, asked: Read): Promise<string> {
   const reader = READER_OF.get(asked.path.startsWith(TOPIC) ? TOPIC : asked.path);
   if (reader === undefined) throw new Refused('not_found', `There is no /console/${asked.path}.`);
-  const value = await reader(sources, asked);
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return JSON.stringify(await reader(sources, asked));
 }
 
 /** A number for each topic: it differs when the views of that topic must be read again. Consoles ask every second. */
-function changes({ states, folder, live, jobs, nowMs }: Sources) {
-  const { detections, access } = states();
+function changes(sources: Sources) {
+  const { folder, live, jobs, nowMs } = sources;
+  const [detections, access] = [sources.detections, sources.access].map(stateOf);
   const usage = statSync(folder.usage, { throwIfNoEntry: false })?.mtimeMs;
   const minute = Math.floor(nowMs / MINUTE_MS);
   const numberOf = (...parts: unknown[]) => crc32(JSON.stringify(parts));
@@ -67,6 +68,15 @@ function changes({ states, folder, live, jobs, nowMs }: Sources) {
     jobs: numberOf(jobs.list()),
     role: numberOf(live.role),
   };
+}
+
+/** Differs when another connection has committed, by SQLite's `data_version`. Whoever reads a view reports errors. */
+function stateOf(open: () => Database): unknown {
+  try {
+    return open().pragma('data_version', { simple: true });
+  } catch (error) {
+    return reasonOf(error);
+  }
 }
 
 const FILE_PARAMETERS = {

@@ -10,10 +10,7 @@ export type Read = AskView;
 
 export interface Sources extends Pick<Context, 'folder' | 'kind' | 'config' | 'nowMs' | 'access'> {
   readonly live: Live;
-  readonly base_url: string;
   readonly jobs: Jobs;
-  /** The states of the databases: they differ when something was committed. */
-  readonly states: () => { readonly detections: unknown; readonly access: unknown };
   /** A reader on `detections.db`. @throws Refused `unavailable` while it must not be read */
   readonly detections: () => Database;
 }

@@ -61,16 +61,12 @@ export async function readWindowMap(sources: Sources) {
 }
 
 function openWindow(state: WindowState) {
-  const { letter, since, held, reason, report } = state;
+  const { rows: _, hasFile: __, window_start, since, ...shown } = state;
   return {
-    export: state.export,
-    window_start: formatMs(state.window_start),
-    window_end: formatMs(state.window_start + WINDOW_MS),
-    letter,
+    ...shown,
+    window_start: formatMs(window_start),
+    window_end: formatMs(window_start + WINDOW_MS),
     since: since === null ? null : formatMs(since),
-    held,
-    reason,
-    report,
     actions: windowActions(state),
   };
 }
