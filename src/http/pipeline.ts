@@ -141,7 +141,6 @@ function handleRequest(
   if (!exchange.rate.allowed) throw rateLimited(exchange.rate);
   intervention?.atEndpoint(credential);
   if (route.scope !== null) requireScope(credential, route.scope);
-  const requireAllowance = () => service.allowance.require(credential, nowMs);
   let readMs = exchange.startedMs;
   const verifyAgain = () => {
     const atMs = service.now();
@@ -161,10 +160,8 @@ function handleRequest(
     if (reader !== null) service.allowance.count(reader.credential, page.rows ?? 0, reader.atMs);
     noteAnswer(service, { ...exchange, startedMs: readMs }, page);
   };
-  const turn = () => service.turns.take(credential.key_id);
   exchange.reader = { credential, atMs: nowMs };
-  const call = { ...asked, turn, requireAllowance, verifyAgain, countPage };
-  return route.answer(service, call, credential);
+  return route.answer(service, { ...asked, verifyAgain, countPage }, credential);
 }
 
 /** @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate} */

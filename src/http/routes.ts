@@ -9,10 +9,6 @@ import type { Problem } from './problem.ts';
 import type { Service } from './service.ts';
 
 export interface KeyedCall extends Call {
-  /** Called before a page is read, without another wait. */
-  turn(): Promise<void>;
-  /** Called after the parameters are checked, before anything is read. @throws Refused `daily_allowance` */
-  requireAllowance(): void;
   /** Verifies the credential again, after a wait. @throws Refused as for a new request, but for the request rate */
   verifyAgain(): Credential;
   /**

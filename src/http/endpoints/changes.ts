@@ -101,8 +101,8 @@ async function answerChanges(service: Service, call: KeyedCall, credential: Cred
   const resumed = asEvents ? lastEventId?.toString() : undefined;
   const asked = parseChangesParameters(call.query, call.nowMs, service.streamCursors.decode, resumed);
   const query = queryOf(service, asked, credential);
-  await call.turn();
-  call.requireAllowance();
+  await service.turns.take(credential.key_id);
+  service.allowance.require(credential, call.nowMs);
   const page = readPageFrom(service.detections(), query, asked.epoch, service.onEndLost);
   const reading = { service, call, asked, keyId: credential.key_id };
   if (asEvents) return { ...countsOf(page), ...EVENTS, body: { events: changeEvents(reading, page) } };
@@ -131,8 +131,8 @@ function isCaughtUp({ rows, has_more }: ChangesPage): boolean {
 }
 
 /** Reads the page after another, as a request of its own would: the credential is verified again before. */
-async function readNext({ service, call, asked }: Reading, last: ChangesPage): Promise<ChangesPage> {
-  await call.turn();
+async function readNext({ service, call, asked, keyId }: Reading, last: ChangesPage): Promise<ChangesPage> {
+  await service.turns.take(keyId);
   const start = { kind: 'after', position: last.position } as const;
   const query = queryOf(service, { ...asked, start }, call.verifyAgain());
   return readPageFrom(service.detections(), query, last.epoch, service.onEndLost);

@@ -96,11 +96,11 @@ export const DETECTION: KeyedRoute = {
     },
   },
   problems: ['not_found'],
-  answer({ detections, enabledContentTypes, baseUrl }, call, { subscriptions }) {
+  answer({ detections, enabledContentTypes, baseUrl, allowance }, call, credential) {
     const id = readId(call.segment);
     const { fields: projection } = readParameters(call.query, VIEW_PARAMETERS);
-    const { streams } = selectStreams(subscriptions, EVERY_STREAM, enabledContentTypes);
-    call.requireAllowance();
+    const { streams } = selectStreams(credential.subscriptions, EVERY_STREAM, enabledContentTypes);
+    allowance.require(credential, call.nowMs);
     const query = { id, streams, projection, baseUrl: jsonBaseUrl(baseUrl) };
     const body = readOneDetection(detections(), query);
     if (body === null) throw new Refused('not_found', 'No detection with this id is available to this key.');

@@ -71,13 +71,13 @@ async function answerPeriod(service: Service, call: KeyedCall, credential: Crede
   const { nowMs } = call;
   const asked = parsePeriodParameters(call.query);
   const request = readPeriodRequest(asked, credential, service.enabledContentTypes);
-  await call.turn();
+  await service.turns.take(credential.key_id);
   const db = service.detections();
   const baseUrl = jsonBaseUrl(service.baseUrl);
   // One snapshot for the data start and the page: each costs system calls.
   const { walk, page } = reading(db, () => {
     const walk = startOf(service, asked, request, nowMs);
-    call.requireAllowance();
+    service.allowance.require(credential, nowMs);
     const { period, place: after } = walk;
     return { walk, page: readPeriodPage(db, { ...asked, ...request, period, after, baseUrl }) };
   });
