@@ -89,8 +89,16 @@ export class LogOutput {
   #writeNow(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    this.#takeNextFile();
-    if (this.#block.length === 0) this.#takeWaiting();
+    if (this.#nextFd !== null) {
+      close(this.#fd);
+      this.#fd = this.#nextFd;
+      this.#nextFd = null;
+    }
+    if (this.#block.length === 0) {
+      this.#block = Buffer.from(this.#waiting.join(''));
+      this.#waiting = [];
+      this.#waitingLength = 0;
+    }
     if (this.#block.length === 0) {
       this.#callFlushed();
       return;
@@ -102,19 +110,6 @@ export class LogOutput {
       if (error === null) this.#written(bytes);
       else this.#failed(error);
     });
-  }
-
-  #takeWaiting(): void {
-    this.#block = Buffer.from(this.#waiting.join(''));
-    this.#waiting = [];
-    this.#waitingLength = 0;
-  }
-
-  #takeNextFile(): void {
-    if (this.#nextFd === null) return;
-    close(this.#fd);
-    this.#fd = this.#nextFd;
-    this.#nextFd = null;
   }
 
   #written(bytes: number): void {

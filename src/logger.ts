@@ -19,12 +19,6 @@ export interface LogOptions {
   readonly file: string;
 }
 
-export interface Log {
-  readonly log: Logger;
-  /** Opens the file by its name again after it was renamed. No line is lost; without a file it does nothing. */
-  reopen(): void;
-}
-
 const STDERR = 2;
 
 const DEPTH_MAX = 6;
@@ -39,7 +33,7 @@ export function createLogger({ level }: Pick<LogOptions, 'level'>): Logger {
  * The log of the appliance: a file if one is configured, else readable lines on a terminal, else JSON on stderr.
  * @throws Refused `configuration` if the file cannot be opened
  */
-export async function openLog({ level, file }: LogOptions): Promise<Log> {
+export async function openLog({ level, file }: LogOptions) {
   const reopen = () => {};
   if (file === '' && process.stderr.isTTY) return { log: await terminalLogger(level), reopen };
   if (file === '') return { log: createLogger({ level }), reopen };
@@ -50,6 +44,7 @@ export async function openLog({ level, file }: LogOptions): Promise<Log> {
   );
   return {
     log,
+    /** Opens the file by its name again after it was renamed. No line is lost; without a file it does nothing. */
     reopen() {
       try {
         output.switchTo(openLogFile(file));

@@ -15,33 +15,28 @@ export function deriveKey(secret: Buffer, label: string): Buffer {
 
 type Parts = readonly (string | Uint8Array)[];
 
-export interface Seal {
-  /** HMAC-SHA-256 of the parts put together, cut to the length of the seal. */
-  sign(...parts: Parts): Buffer;
-  /** Whether it is the signature of the parts, in constant time. */
-  isSigned(signature: Uint8Array, ...parts: Parts): boolean;
-  /** The content followed by its signature, as base64url. */
-  seal(content: Uint8Array): string;
-  /** @returns the content; null for a text that {@link seal} never gave */
-  open(text: string): Buffer | null;
-}
+export type Seal = ReturnType<typeof createSeal>;
 
 /** @param key of {@link deriveKey}; @param signatureBytes 16 to 32 */
-export function createSeal(key: Uint8Array, signatureBytes = 32): Seal {
+export function createSeal(key: Uint8Array, signatureBytes = 32) {
   // With a key of plain bytes, Node prepares it for every signature, which takes five times as long.
   const secretKey = createSecretKey(key);
+  /** HMAC-SHA-256 of the parts put together, cut to the length of the seal. */
   const sign = (...parts: Parts) => {
     const hmac = createHmac('sha256', secretKey);
     for (const part of parts) hmac.update(part);
     return hmac.digest().subarray(0, signatureBytes);
   };
+  /** Whether it is the signature of the parts, in constant time. */
   const isSigned = (signature: Uint8Array, ...parts: Parts) =>
     signature.length === signatureBytes && timingSafeEqual(signature, sign(...parts));
   return {
     sign,
     isSigned,
-    seal: (content) => Buffer.concat([content, sign(content)]).toString('base64url'),
-    open(text) {
+    /** The content followed by its signature, as base64url. */
+    seal: (content: Uint8Array) => Buffer.concat([content, sign(content)]).toString('base64url'),
+    /** @returns the content; null for a text that `seal` never gave */
+    open(text: string): Buffer | null {
       const bytes = decodeBase64url(text);
       if (bytes === null || bytes.length < signatureBytes) return null;
       const content = bytes.subarray(0, -signatureBytes);

@@ -8,10 +8,9 @@ import { hostname } from 'node:os';
 import { now } from '../clock.ts';
 import type { Config } from '../config/load.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
-import { photoRoute } from '../http/endpoints/photo.ts';
+import { answerPhoto, type PhotoSources } from '../http/endpoints/photo.ts';
 import { openListener } from '../http/listener.ts';
 import { sendFile } from '../http/reply.ts';
-import type { OpenRoute } from '../http/routes.ts';
 import type { Logger } from '../logger.ts';
 import { oneAtATime } from '../one-at-a-time.ts';
 import { adminDocument } from '../operations/openapi.ts';
@@ -67,7 +66,7 @@ export async function startAdmin(metrics: Metrics, options: AdminOptions) {
   });
   const names = () => [...own, ...certificateNames(listener.pair()?.subjectAltName)];
   // The signature in an address is the credential, as in the API.
-  const photos = photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') });
+  const photos = { folder: config.photos.folder, key: deriveKey(secret, 'photo') };
   const answers = { names, metrics, console: createConsole(options), photos };
   listener.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     response.on('error', () => {});
@@ -106,7 +105,7 @@ interface Answers {
   readonly names: () => readonly string[];
   readonly metrics: Metrics;
   readonly console: Console;
-  readonly photos: OpenRoute;
+  readonly photos: PhotoSources;
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, answers: Answers): Promise<void> {
@@ -126,11 +125,10 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
   reply({ status: 200, ...page });
 }
 
-async function sendPhoto(request: IncomingMessage, response: ServerResponse, photos: OpenRoute) {
+async function sendPhoto(request: IncomingMessage, response: ServerResponse, photos: PhotoSources) {
   const [path = '', query = ''] = (request.url ?? '').split('?', 2);
-  const call = { segment: path.slice(PHOTOS.length), query, nowMs: 0, address: '', request, claim() {} };
-  const answered = async () => photos.answer(call);
-  const found = request.method === 'GET' ? await answered().catch(refusedOf) : null;
+  const call = { segment: path.slice(PHOTOS.length), query, request };
+  const found = request.method === 'GET' ? await answerPhoto(photos, call).catch(refusedOf) : null;
   if (found === null || found instanceof Refused)
     return send(request, response, plain(404, 'There is no photo.'));
   const { status, body, contentType = PLAIN, cacheControl = 'no-store', headers = [] } = found;

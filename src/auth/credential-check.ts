@@ -9,7 +9,7 @@ import type { AccessReader, StoredKey } from './access-reader.ts';
 import { hashKey, hasKeyForm, parseKey } from './key-form.ts';
 import { keyStatus } from './keys.ts';
 import type { Scope } from './scopes.ts';
-import { type AccessTokens, isLikeToken, isTokenCurrent, type PresentedToken } from './token.ts';
+import { type AccessTokens, isLikeToken, isTokenCurrent } from './token.ts';
 
 /** A verified key or token, and what it may read. */
 export interface Credential
@@ -20,13 +20,7 @@ export interface Credential
   readonly scopes: readonly Scope[];
 }
 
-/** A credential as presented, not yet verified: a key, or a token, which names its key. */
-export interface Presented {
-  readonly keyId: string;
-  /** Whether it proves the key with this hash; in constant time. */
-  proves(hash: Uint8Array): boolean;
-  readonly token: PresentedToken | null;
-}
+export type Presented = ReturnType<typeof readCredential>;
 
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 const KEY_ID = /^[a-z][a-z0-9]{0,15}_(?:live|token)_([a-z2-7]{12})_/;
@@ -70,8 +64,13 @@ export function claimedKeyId(authorization: string | undefined): string | null {
   return KEY_ID.exec(bearerText(authorization) ?? '')?.[1] ?? null;
 }
 
-/** Parses a credential. @param tokens without them, access tokens are refused; @throws Refused `unauthorized` */
-export function readCredential(authorization: string | undefined, tokens?: AccessTokens): Presented {
+/**
+ * Parses a credential: a key, or a token, which names its key. It is not yet verified.
+ * @param tokens without them, access tokens are refused
+ * @returns `proves`: whether it proves the key with a hash, in constant time
+ * @throws Refused `unauthorized`
+ */
+export function readCredential(authorization: string | undefined, tokens?: AccessTokens) {
   const refused = (detail: string) => new Refused('unauthorized', detail);
   if (authorization === undefined || authorization.trim() === '')
     throw refused('The Authorization header is missing. Send: Authorization: Bearer <API_KEY>');
@@ -85,7 +84,7 @@ export function readCredential(authorization: string | undefined, tokens?: Acces
   const key = parseKey(text);
   if (key === null) throw refused(malformedDetail(text));
   const keyHash = hashKey(text);
-  return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, keyHash), token: null };
+  return { keyId: key.id, proves: (hash: Uint8Array) => timingSafeEqual(hash, keyHash), token: null };
 }
 
 function malformedDetail(text: string): string {

@@ -9,8 +9,6 @@ import type { StoredKey } from './access-reader.ts';
 import { SCOPES, type Scope } from './scopes.ts';
 
 export type AccessTokens = ReturnType<typeof createAccessTokens>;
-/** A token as presented: its members are valid only if `proves` returns true. */
-export type PresentedToken = NonNullable<ReturnType<AccessTokens['read']>>;
 
 const TOKEN_PATTERN = /^([a-z][a-z0-9]{0,15}_token_([a-z2-7]{12})_)([A-Za-z0-9_-]{52})$/;
 /** The beginning of a token; if {@link TOKEN_PATTERN} does not match, the rest is damaged. */
@@ -42,7 +40,7 @@ export function createAccessTokens(secret: Buffer) {
       claims[ISSUED_BYTES] = bits;
       return head + Buffer.concat([claims, sign(...signed(head, claims, hash))]).toString('base64url');
     },
-    /** Null if it does not have the form of a token. */
+    /** Its members are valid only if `proves` returns true. Null if it does not have the form of a token. */
     read(text: string) {
       const [, head, keyId, rest] = TOKEN_PATTERN.exec(text) ?? [];
       if (head === undefined || keyId === undefined || rest === undefined) return null;
@@ -61,6 +59,6 @@ export function createAccessTokens(secret: Buffer) {
   };
 }
 
-export function isTokenCurrent({ issuedMs }: Pick<PresentedToken, 'issuedMs'>, nowMs: number): boolean {
+export function isTokenCurrent({ issuedMs }: { readonly issuedMs: number }, nowMs: number): boolean {
   return nowMs >= issuedMs - SET_BACK_MAX_MS && nowMs < issuedMs + TOKEN_LIFETIME_MS;
 }

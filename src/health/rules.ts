@@ -6,12 +6,7 @@ import { type Alert, isPageWorthy } from './alert-texts.ts';
 
 export const HEALTH_STATUSES = ['ok', 'degraded'] as const;
 
-export interface Health {
-  readonly status: (typeof HEALTH_STATUSES)[number];
-  readonly exports: Readonly<Record<ExportName, { readonly newest_done: string | null }>>;
-  readonly alerts: { readonly open: number; readonly page_worthy: number; readonly paused: 0 | 1 };
-  readonly role: Role;
-}
+export type Health = ReturnType<typeof evaluateHealth>;
 
 /** End of each export's newest finished window, epoch milliseconds; null if it has none. */
 export type NewestDone = Readonly<Record<ExportName, number | null>>;
@@ -31,7 +26,7 @@ export function evaluateHealth(
   alerts: readonly Alert[],
   nowMs: number,
   role: Role = 'writer',
-): Health {
+) {
   const { newest_done, enabled, is_paused } = situation;
   const pageWorthy = alerts.filter(isPageWorthy).length;
   const isOld =
@@ -40,10 +35,11 @@ export function evaluateHealth(
     const end = enabled.has(name) ? newest_done[name] : null;
     return { newest_done: end === null ? null : formatMs(end) };
   };
+  const status: (typeof HEALTH_STATUSES)[number] = pageWorthy > 0 || isOld ? 'degraded' : 'ok';
   return {
-    status: pageWorthy > 0 || isOld ? 'degraded' : 'ok',
+    status,
     exports: perExport(shown),
-    alerts: { open: alerts.length, page_worthy: pageWorthy, paused: is_paused ? 1 : 0 },
+    alerts: { open: alerts.length, page_worthy: pageWorthy, paused: Number(is_paused) },
     role,
   };
 }

@@ -2,8 +2,8 @@
 import { availableParallelism } from 'node:os';
 import { promisify } from 'node:util';
 import { constants, gzip, zstdCompress } from 'node:zlib';
+import type { Answer } from './exchange.ts';
 import { byteLength, isEvents } from './reply.ts';
-import type { Answer } from './routes.ts';
 import { createTurns } from './thread-turns.ts';
 
 /** Smaller answers fit into a packet anyway. */

@@ -1,8 +1,19 @@
-/** One request on its way through the pipeline, and what a lab changes in it. */
+/** One request on its way through the pipeline, its answer, and what a lab changes in both. */
+import type { FileHandle } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Credential } from '../auth/credential-check.ts';
 import type { Rate } from '../limits/request-rate.ts';
-import type { Answer, Route } from './routes.ts';
+import type { OAuthErrorCode, ProblemCode } from '../problem-titles.ts';
+import type { Endpoint } from './description.ts';
+
+export interface Call {
+  readonly query: string;
+  /** The last segment of the path, as sent: the value of a route such as `/v1/detections/{id}`. */
+  readonly segment: string;
+  readonly nowMs: number;
+  readonly address: string;
+  readonly request: IncomingMessage;
+}
 
 export interface Exchange {
   readonly request_id: string;
@@ -25,6 +36,37 @@ export interface Exchange {
   rate: Rate | null;
 }
 
+export interface Answer {
+  readonly status: number;
+  /** Pieces are sent in order. A 304 has ''. */
+  readonly body: string | readonly Buffer[] | FileBody | EventBody;
+  readonly contentType?: string;
+  readonly cacheControl?: string;
+  /** Further headers: name, value, name, value. */
+  readonly headers?: readonly string[];
+  /** Detections in the body: they count against the daily allowance. */
+  readonly rows?: number;
+  /** The position of the change stream's cursor in the body: how far the client has read. */
+  readonly position?: number;
+  /** Spent waiting for a change (`Prefer: wait`). */
+  readonly waited_ms?: number;
+  /** The key that an open endpoint has verified: for the log. */
+  readonly key_id?: string;
+  readonly code?: ProblemCode | OAuthErrorCode;
+}
+
+export interface FileBody {
+  /** Closed when it is sent. */
+  readonly handle: FileHandle;
+  readonly start: number;
+  readonly bytes: number;
+}
+
+/** A body without an end that is known: server-sent events, never compressed. */
+export interface EventBody {
+  readonly events: AsyncIterable<Buffer | string>;
+}
+
 export interface Intervention {
   /** The connection was cut, or a simulated proxy has answered. */
   readonly isTaken: boolean;
@@ -42,7 +84,12 @@ export interface Intervention {
 export interface Interventions {
   /** Answers a request for an operation. @returns false, with nothing done, for a request to the API */
   control(request: IncomingMessage, response: ServerResponse): boolean;
-  /** Called for every request to the API; may change its target. @param route null where there is none */
-  begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): Intervention;
+  /** Called for every request to the API; may change its target. @param endpoint null where there is none */
+  begin(
+    request: IncomingMessage,
+    exchange: Exchange,
+    endpoint: Endpoint | null,
+    baseUrl: string,
+  ): Intervention;
   readonly shown: () => object;
 }

@@ -33,31 +33,23 @@ const OPTIONS: ServerOptions = {
 };
 
 /** Timeouts of connections: a slow one costs memory, and counts against `max_connections`. */
-export interface ConnectionTimes {
+export const CONNECTION_TIMES = {
   /** TLS handshake. Node's default lets a silent client hold a connection for two minutes. */
-  readonly handshakeMs: number;
-  /** A request's head, from its first byte or the connection's start. */
-  readonly headMs: number;
-  /** A whole request, with its body. */
-  readonly requestMs: number;
-  readonly keepAliveMs: number;
-  /** Without any traffic, as with a client that never reads its answer. */
-  readonly idleMs: number;
-  /** An event stream without events gets a comment this often: shorter than `idleMs`, and than proxies' timeouts. */
-  readonly commentMs: number;
-  readonly checkEveryMs: number;
-}
-
-export const CONNECTION_TIMES: ConnectionTimes = {
   handshakeMs: 15 * SECOND_MS,
+  /** A request's head, from its first byte or the connection's start. */
   headMs: 15 * SECOND_MS,
+  /** A whole request, with its body. */
   requestMs: 30 * SECOND_MS,
   // Longer than the usual timeouts of proxies: a connection must not be closed while a proxy sends a request on it.
   keepAliveMs: 75 * SECOND_MS,
+  /** Without any traffic, as with a client that never reads its answer. */
   idleMs: MINUTE_MS,
+  /** An event stream without events gets a comment this often: shorter than `idleMs`, and than proxies' timeouts. */
   commentMs: 15 * SECOND_MS,
   checkEveryMs: 5 * SECOND_MS,
 };
+
+export type ConnectionTimes = Readonly<typeof CONNECTION_TIMES>;
 
 export interface ListenerOptions extends ConnectionLimits, Pick<TlsRenewalOptions, 'conditions' | 'now'> {
   readonly settings: Pick<Settings['server'], 'host' | 'port'> & TlsPaths;

@@ -1,7 +1,7 @@
 /** What is no request, with the reply that it gets, which looks like every other answer. Node's own do not. */
 import { errorCode, isErrorCode } from '../refused.ts';
 import type { Problem } from './problem.ts';
-import { type Found, refusalOf, splitTarget } from './routes.ts';
+import { type FindRoute, refusalOf, splitTarget } from './routes.ts';
 
 /** A request of which at most the first line could be read. */
 export interface Malformed {
@@ -16,7 +16,7 @@ const REQUEST_LINE = /^([\w!#$%&'*+.^`|~-]+) (\S+) HTTP\/1\.[01]\r?\n/;
 const BEGINNING = /^([A-Z]+) (\S+) HTTP\//;
 
 /** @param error that the parser or a timeout gave; @param find of the route table: the parser knows few methods */
-export function malformedBy(error: Error, find: (path: string, method: string) => Found): Malformed {
+export function malformedBy(error: Error, find: FindRoute): Malformed {
   if (isErrorCode(error, 'HPE_INVALID_METHOD')) {
     const [, method, target] = REQUEST_LINE.exec(headOf(error, Number.POSITIVE_INFINITY)) ?? [];
     if (method !== undefined && target !== undefined) {

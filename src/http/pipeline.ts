@@ -15,50 +15,18 @@ import {
   readCredential,
   requireScope,
 } from '../auth/credential-check.ts';
-import type { AccessTokens } from '../auth/token.ts';
-import type { HealthSource } from '../health/monitor.ts';
-import type { DailyAllowance } from '../limits/daily-rows.ts';
-import type { SeenKeys } from '../limits/key-uses.ts';
-import { type RequestRate, rateLimited, tooMany } from '../limits/request-rate.ts';
+import { rateLimited, tooMany } from '../limits/request-rate.ts';
 import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
-import type { ClientAddress } from './client-address.ts';
-import { type Connections, endSoon } from './connections.ts';
-import type { Cors } from './cors.ts';
-import type { Encoder } from './encoding.ts';
-import type { Exchange, Interventions } from './exchange.ts';
-import type { FaultLog } from './line-limit.ts';
+import { endSoon } from './connections.ts';
+import type { Answer, Exchange } from './exchange.ts';
 import type { Malformed } from './malformed.ts';
-import type { PageTurns } from './page-turns.ts';
 import { type Problem, problemOf, retryAfter } from './problem.ts';
 import { isEvents, problemAnswer, sendAnswer } from './reply.ts';
-import { countRefusal, type Noted, noteAnswer, type RequestNotes } from './request-log.ts';
+import { countRefusal, type Noted, noteAnswer } from './request-log.ts';
 import { NO_ENDPOINT } from './request-metrics.ts';
-import { type Answer, type Found, type Route, refusalOf, splitTarget } from './routes.ts';
-
-export interface Pipeline extends RequestNotes {
-  readonly find: (path: string, method: string) => Found;
-  readonly tokens: AccessTokens;
-  /**
-   * Limits requests with key ids that an address has not used recently: guessing keys does not reach the database. A key id
-   * that was proven from an address within a day is not counted there, so clients that share the address with a guesser
-   * keep working.
-   */
-  readonly unseen: RequestRate;
-  readonly seenKeys: SeenKeys;
-  readonly rate: RequestRate;
-  readonly allowance: DailyAllowance;
-  readonly health: HealthSource;
-  readonly clientAddress: ClientAddress;
-  readonly baseUrl: () => string;
-  readonly isClosing: () => boolean;
-  readonly connections: Connections;
-  readonly turns: Pick<PageTurns, 'take'>;
-  readonly faults: FaultLog;
-  readonly encode: Encoder;
-  readonly cors: Cors;
-  readonly interventions: Interventions | null;
-}
+import { type FindRoute, type Route, refusalOf, splitTarget } from './routes.ts';
+import type { Service } from './service.ts';
 
 /** One host and port, or nothing (RFC 9112, 3.2; RFC 9110, 7.2); with a comma it would be two. */
 const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
@@ -70,13 +38,14 @@ const TOO_MANY_UNSEEN = 'Too many requests from this address with key ids that i
 
 /** Answers a request without a route. @returns false, with nothing done, for one that has a route */
 export function refuseUnrouted(
-  pipeline: Pipeline,
+  service: Service,
+  find: FindRoute,
   request: IncomingMessage,
   response: ServerResponse,
 ): boolean {
   const refuse = (detail: string, headers?: readonly string[]) => {
     const problem = { code: 'invalid_request', detail } as const;
-    sendProblem(pipeline, openExchange(pipeline, request, response), problem, headers);
+    sendProblem(service, openExchange(service, request, response), problem, headers);
     return true;
   };
   const { httpVersion, headers: asked } = request;
@@ -93,22 +62,22 @@ export function refuseUnrouted(
     return refuse('Unsupported Transfer-Encoding. Use chunked with HTTP/1.1, or send Content-Length.', CLOSE);
   if (asked.expect !== undefined && !CONTINUE.test(asked.expect))
     return refuse('Unsupported Expect header. The only supported value is 100-continue.');
-  const found = pipeline.find(splitTarget(request.url ?? '').path, request.method ?? '');
+  const found = find(splitTarget(request.url ?? '').path, request.method ?? '');
   if (found.kind === 'route') return false;
-  const exchange = openExchange(pipeline, request, response);
+  const exchange = openExchange(service, request, response);
   const preflight =
     request.method === 'OPTIONS' && found.kind === 'no_method'
-      ? pipeline.cors.preflight(asked.origin, asked['access-control-request-method'])
+      ? service.cors.preflight(asked.origin, asked['access-control-request-method'])
       : null;
   const { problem, headers } = refusalOf(found);
-  if (preflight !== null) send(pipeline, exchange, { status: 204, body: '', headers: preflight });
-  else sendProblem(pipeline, exchange, problem, headers);
+  if (preflight !== null) send(service, exchange, { status: 204, body: '', headers: preflight });
+  else sendProblem(service, exchange, problem, headers);
   return true;
 }
 
 /** Answers on a socket what is no request, and ends the connection. */
 export function refuseMalformed(
-  pipeline: Pipeline,
+  service: Service,
   socket: Duplex,
   { method, target, problem, headers }: Malformed,
 ): void {
@@ -118,39 +87,39 @@ export function refuseMalformed(
   const response = new ServerResponse(request);
   socket.on('error', () => socket.destroy());
   response.on('finish', () => endSoon(socket)).assignSocket(socket);
-  sendProblem(pipeline, openExchange(pipeline, request, response), problem, headers);
+  sendProblem(service, openExchange(service, request, response), problem, headers);
 }
 
 /** Answers a request that has a route: in this turn, unless its endpoint or its encoding takes longer. Never rejects. */
 export async function answerRequest(
-  pipeline: Pipeline,
+  service: Service,
   route: Route,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const exchange = openExchange(pipeline, request, response, route);
+  const exchange = openExchange(service, request, response, route);
   const { intervention } = exchange;
   if (intervention?.isTaken) return;
   try {
-    const handled = handleRequest(pipeline, route, request, exchange);
+    const handled = handleRequest(service, route, request, exchange);
     const made = handled instanceof Promise ? await handled : handled;
     const { reader } = exchange;
-    if (reader !== null) pipeline.allowance.count(reader.credential, made.rows ?? 0, reader.atMs);
+    if (reader !== null) service.allowance.count(reader.credential, made.rows ?? 0, reader.atMs);
     const accepted = request.headers['accept-encoding']?.toString();
-    const encoded = pipeline.encode(intervention?.answered(made) ?? made, accepted);
-    send(pipeline, exchange, encoded instanceof Promise ? await encoded : encoded);
+    const encoded = service.encode(intervention?.answered(made) ?? made, accepted);
+    send(service, exchange, encoded instanceof Promise ? await encoded : encoded);
   } catch (error) {
-    sendError(pipeline, exchange, error);
+    sendError(service, exchange, error);
   }
 }
 
 function handleRequest(
-  pipeline: Pipeline,
+  service: Service,
   route: Route,
   request: IncomingMessage,
   exchange: Exchange,
 ): Answer | Promise<Answer> {
-  const nowMs = pipeline.now();
+  const nowMs = service.now();
   const { path, address, intervention } = exchange;
   const { query } = splitTarget(request.url ?? '');
   const segment = path.slice(path.lastIndexOf('/') + 1);
@@ -160,57 +129,54 @@ function handleRequest(
     const claim = (keyId: string) => {
       exchange.claimed_key_id = keyId;
     };
-    return route.answer({ ...asked, claim });
+    return route.answer(service, { ...asked, claim });
   }
   const { authorization } = request.headers;
   exchange.claimed_key_id = claimedKeyId(authorization);
-  const presented = () => readCredential(authorization, pipeline.tokens);
+  const presented = () => readCredential(authorization, service.tokens);
   intervention?.atCredential();
-  const credential = verify(pipeline, exchange, presented, nowMs);
+  const credential = verify(service, exchange, presented, nowMs);
   exchange.key_id = credential.key_id;
-  exchange.rate = pipeline.rate.take(credential.key_id, nowMs);
+  exchange.rate = service.rate.take(credential.key_id, nowMs);
   if (!exchange.rate.allowed) throw rateLimited(exchange.rate);
   intervention?.atEndpoint(credential);
   if (route.scope !== null) requireScope(credential, route.scope);
-  const requireAllowance = () => pipeline.allowance.require(credential, nowMs);
   let readMs = exchange.startedMs;
   const verifyAgain = () => {
-    const atMs = pipeline.now();
+    const atMs = service.now();
     readMs = performance.now();
     exchange.rate = null;
-    const again = authenticate(pipeline.access, presented(), address, atMs);
-    exchange.rate = pipeline.rate.current(again.key_id, atMs);
+    const again = authenticate(service.access, presented(), address, atMs);
+    exchange.rate = service.rate.current(again.key_id, atMs);
     if (route.scope !== null) requireScope(again, route.scope);
-    pipeline.allowance.require(again, atMs);
+    service.allowance.require(again, atMs);
     exchange.reader = { credential: again, atMs };
     return again;
   };
   const countPage = (page: Noted) => {
-    const rate = pipeline.rate.take(credential.key_id, pipeline.now());
+    const rate = service.rate.take(credential.key_id, service.now());
     if (!rate.allowed) throw rateLimited(rate);
     const { reader } = exchange;
-    if (reader !== null) pipeline.allowance.count(reader.credential, page.rows ?? 0, reader.atMs);
-    noteAnswer(pipeline, { ...exchange, startedMs: readMs }, page);
+    if (reader !== null) service.allowance.count(reader.credential, page.rows ?? 0, reader.atMs);
+    noteAnswer(service, { ...exchange, startedMs: readMs }, page);
   };
-  const turn = () => pipeline.turns.take(credential.key_id);
   exchange.reader = { credential, atMs: nowMs };
-  const { now } = pipeline;
-  return route.answer({ ...asked, turn, requireAllowance, verifyAgain, countPage, now }, credential);
+  return route.answer(service, { ...asked, verifyAgain, countPage }, credential);
 }
 
 /** @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate} */
 function verify(
-  pipeline: Pipeline,
+  service: Service,
   { claimed_key_id: keyId, address }: Exchange,
   presented: () => Presented,
   nowMs: number,
 ): Credential {
-  const { unseen, seenKeys } = pipeline;
+  const { unseen, seenKeys } = service;
   const isUnseen = keyId !== null && !seenKeys.isSeen(keyId, address, nowMs);
   const secondsToWait = isUnseen ? unseen.secondsToWait(addressNetwork(address), nowMs) : null;
   if (secondsToWait !== null) throw tooMany(TOO_MANY_UNSEEN, secondsToWait);
   try {
-    const credential = authenticate(pipeline.access, presented(), address, nowMs);
+    const credential = authenticate(service.access, presented(), address, nowMs);
     seenKeys.markSeen(credential.key_id, address, nowMs);
     return credential;
   } catch (error) {
@@ -222,7 +188,7 @@ function verify(
 }
 
 function openExchange(
-  pipeline: Pipeline,
+  service: Service,
   request: IncomingMessage,
   response: ServerResponse,
   route: Route | null = null,
@@ -237,30 +203,30 @@ function openExchange(
     path: splitTarget(request.url ?? '').path,
     startedMs: performance.now(),
     response,
-    address: pipeline.clientAddress(request.socket.remoteAddress, forwarded),
-    cors: pipeline.cors.headers(request.headers.origin),
+    address: service.clientAddress(request.socket.remoteAddress, forwarded),
+    cors: service.cors.headers(request.headers.origin),
     claimed_key_id: null,
     key_id: null,
     reader: null,
     rate: null,
     intervention: null,
   };
-  exchange.intervention = pipeline.interventions?.begin(request, exchange, route, pipeline.baseUrl()) ?? null;
+  exchange.intervention = service.interventions?.begin(request, exchange, route, service.baseUrl) ?? null;
   return exchange;
 }
 
-function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
+function send(service: Service, exchange: Exchange, answer: Answer): void {
   if (answer.waited_ms !== undefined && exchange.key_id !== null)
-    exchange.rate = pipeline.rate.current(exchange.key_id, pipeline.now());
+    exchange.rate = service.rate.current(exchange.key_id, service.now());
   // Node drops what a client sends together with a request that asks for another protocol.
-  const closing = pipeline.isClosing() || exchange.response.req.headers.upgrade !== undefined;
+  const closing = service.isClosing || exchange.response.req.headers.upgrade !== undefined;
   const { intervention } = exchange;
   const sending = intervention?.send(answer, closing) ?? sendAnswer(exchange, answer, closing);
-  noteAnswer(pipeline, exchange, answer);
+  noteAnswer(service, exchange, answer);
   sending?.catch((err: unknown) => {
-    if (isEvents(answer.body)) sendError(pipeline, exchange, err);
+    if (isEvents(answer.body)) sendError(service, exchange, err);
     else
-      pipeline.log.warn(
+      service.log.warn(
         { request_id: exchange.request_id, err },
         'a photo could not be read to its end while it was being sent: the response was cut off',
       );
@@ -268,25 +234,25 @@ function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
 }
 
 function sendProblem(
-  pipeline: Pipeline,
+  service: Service,
   exchange: Exchange,
   problem: Problem,
   headers?: readonly string[],
 ): void {
-  send(pipeline, exchange, problemAnswer(exchange, problem, pipeline.baseUrl(), headers));
+  send(service, exchange, problemAnswer(exchange, problem, service.baseUrl, headers));
 }
 
-function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void {
+function sendError(service: Service, exchange: Exchange, error: unknown): void {
   const { request_id, response } = exchange;
   const problem = problemOf(error);
   const again = retryAfter(error);
-  if (exchange.reader !== null) pipeline.health.noteFault(error);
+  if (exchange.reader !== null) service.health.noteFault(error);
   // A known state that passes, as while detections.db is being rebuilt, is logged where it begins.
   if (problem.code === 'internal' && (again.length === 0 || isDamage(error)))
-    pipeline.faults.note('fault', error, request_id);
-  else if (problem.code === 'unavailable') pipeline.faults.note('unavailable', error, request_id);
+    service.faults.note('fault', error, request_id);
+  else if (problem.code === 'unavailable') service.faults.note('unavailable', error, request_id);
   // Part of the answer is sent already: cutting it shows the client that it is incomplete.
   if (response.headersSent) response.destroy();
-  else sendProblem(pipeline, exchange, problem, again);
-  countRefusal(pipeline, exchange, problem);
+  else sendProblem(service, exchange, problem, again);
+  countRefusal(service, exchange, problem);
 }

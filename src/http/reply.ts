@@ -5,9 +5,8 @@ import { pushRateLimitHeaders } from '../limits/request-rate.ts';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../problem-titles.ts';
 import { isErrorCode } from '../refused.ts';
 import { releaseMemory } from '../release-memory.ts';
-import type { Exchange } from './exchange.ts';
+import type { Answer, EventBody, Exchange, FileBody } from './exchange.ts';
 import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
-import type { Answer, EventBody, FileBody } from './routes.ts';
 import { inFileTurn } from './thread-turns.ts';
 
 const BEARER = ['WWW-Authenticate', 'Bearer'];

@@ -1,25 +1,11 @@
 /** What is noted of each request: a line in the log, its counts in the metrics, and the use of its key. */
-import type { AccessReader } from '../auth/access-reader.ts';
-import type { KeyUses } from '../limits/key-uses.ts';
-import { type Logger, logInfo } from '../logger.ts';
+import { logInfo } from '../logger.ts';
 import { cleanText, cutAtSecret } from '../printable.ts';
-import type { Now } from '../time.ts';
-import type { Exchange } from './exchange.ts';
-import type { StrangerLog } from './line-limit.ts';
+import type { Answer, Exchange } from './exchange.ts';
 import type { Problem } from './problem.ts';
 import { TOKEN_PATH } from './reply.ts';
-import type { Limit, RequestMetrics } from './request-metrics.ts';
-import type { Answer } from './routes.ts';
-
-/** Where it is noted. */
-export interface RequestNotes {
-  readonly access: AccessReader;
-  readonly keyUses: Pick<KeyUses, 'note'>;
-  readonly log: Logger;
-  readonly strangers: StrangerLog;
-  readonly metrics: RequestMetrics | null;
-  readonly now: Now;
-}
+import type { Limit } from './request-metrics.ts';
+import type { Service } from './service.ts';
 
 /** What is noted of an answer, or of a further page in it. */
 export type Noted = Omit<Answer, 'body'>;
@@ -27,15 +13,15 @@ export type Noted = Omit<Answer, 'body'>;
 const LOGGED_PATH_CHARACTERS_MAX = 256;
 
 /** Notes the use of the key, logs, and counts in the metrics. */
-export function noteAnswer(notes: RequestNotes, exchange: Exchange, answer: Noted): void {
+export function noteAnswer(service: Service, exchange: Exchange, answer: Noted): void {
   // The token endpoint is open and verifies the key itself.
   const keyId = exchange.key_id ?? answer.key_id ?? null;
-  if (keyId !== null) notes.keyUses.note(keyId, notes.now(), answer.position);
+  if (keyId !== null) service.keyUses.note(keyId, service.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
   const { request_id, address, method, path, endpoint, claimed_key_id } = exchange;
   const { status, rows, code, position, waited_ms } = answer;
   const limit = limitOf(code, exchange);
-  if (limit !== null) notes.metrics?.refused(limit);
+  if (limit !== null) service.metrics?.refused(limit);
   const write = () => {
     const line = {
       request_id,
@@ -52,17 +38,17 @@ export function noteAnswer(notes: RequestNotes, exchange: Exchange, answer: Note
       duration_ms: Math.round(durationMs * 1000) / 1000,
       waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
     };
-    logInfo(notes.log, line, 'request');
+    logInfo(service.log, line, 'request');
   };
   // What a verified key may ask is limited, except for what exceeds that limit.
   if (keyId !== null && limit !== 'requests') write();
-  else notes.strangers.note(address, limit ?? code ?? `${status}`, write);
+  else service.strangers.note(address, limit ?? code ?? `${status}`, write);
   const seconds = (durationMs - (waited_ms ?? 0)) / 1000;
-  notes.metrics?.answered({ endpoint, status, seconds, rows: rows ?? 0, key_id: keyId, position });
+  service.metrics?.answered({ endpoint, status, seconds, rows: rows ?? 0, key_id: keyId, position });
 }
 
 /** Called when the answer is sent: its time does not tell whether the key exists. */
-export function countRefusal({ metrics, access }: RequestNotes, exchange: Exchange, { code }: Problem): void {
+export function countRefusal({ metrics, access }: Service, exchange: Exchange, { code }: Problem): void {
   const keyId = exchange.key_id ?? exchange.claimed_key_id;
   if (metrics === null || keyId === null) return;
   try {

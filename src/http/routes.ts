@@ -2,59 +2,13 @@
  * Which endpoint a path and method belong to. The router is more forgiving than the API (`/v1/me/`, HEAD where only GET is
  * served), so this table decides, and the router only sees what the table accepts.
  */
-import type { FileHandle } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
 import type { Credential } from '../auth/credential-check.ts';
-import type { OAuthErrorCode, ProblemCode } from '../problem-titles.ts';
-import type { Now } from '../time.ts';
 import type { KeyedEndpoint, OpenEndpoint } from './description.ts';
+import type { Answer, Call } from './exchange.ts';
 import type { Problem } from './problem.ts';
-
-export interface Call {
-  readonly query: string;
-  /** The last segment of the path, as sent: the value of a route such as `/v1/detections/{id}`. */
-  readonly segment: string;
-  readonly nowMs: number;
-  readonly address: string;
-  readonly request: IncomingMessage;
-}
-
-export interface Answer {
-  readonly status: number;
-  /** Pieces are sent in order. A 304 has ''. */
-  readonly body: string | readonly Buffer[] | FileBody | EventBody;
-  readonly contentType?: string;
-  readonly cacheControl?: string;
-  /** Further headers: name, value, name, value. */
-  readonly headers?: readonly string[];
-  /** Detections in the body: they count against the daily allowance. */
-  readonly rows?: number;
-  /** The position of the change stream's cursor in the body: how far the client has read. */
-  readonly position?: number;
-  /** Spent waiting for a change (`Prefer: wait`). */
-  readonly waited_ms?: number;
-  /** The key that an open endpoint has verified: for the log. */
-  readonly key_id?: string;
-  readonly code?: ProblemCode | OAuthErrorCode;
-}
-
-export interface FileBody {
-  /** Closed when it is sent. */
-  readonly handle: FileHandle;
-  readonly start: number;
-  readonly bytes: number;
-}
-
-/** A body without an end that is known: server-sent events, never compressed. */
-export interface EventBody {
-  readonly events: AsyncIterable<Buffer | string>;
-}
+import type { Service } from './service.ts';
 
 export interface KeyedCall extends Call {
-  /** Called before a page is read, without another wait. */
-  turn(): Promise<void>;
-  /** Called after the parameters are checked, before anything is read. @throws Refused `daily_allowance` */
-  requireAllowance(): void;
   /** Verifies the credential again, after a wait. @throws Refused as for a new request, but for the request rate */
   verifyAgain(): Credential;
   /**
@@ -62,11 +16,10 @@ export interface KeyedCall extends Call {
    * @throws Refused `rate_limited`
    */
   countPage(page: Omit<Answer, 'body'>): void;
-  readonly now: Now;
 }
 
 export interface KeyedRoute extends KeyedEndpoint {
-  answer(call: KeyedCall, credential: Credential): Answer | Promise<Answer>;
+  answer(service: Service, call: KeyedCall, credential: Credential): Answer | Promise<Answer>;
 }
 
 export interface OpenCall extends Call {
@@ -75,7 +28,7 @@ export interface OpenCall extends Call {
 }
 
 export interface OpenRoute extends OpenEndpoint {
-  answer(call: OpenCall): Answer | Promise<Answer>;
+  answer(service: Service, call: OpenCall): Answer | Promise<Answer>;
 }
 
 export type Route = KeyedRoute | OpenRoute;
@@ -84,7 +37,9 @@ export type Found = { readonly kind: 'route'; readonly route: Route } | Unrouted
 
 export type Unrouted = { readonly kind: 'no_path' } | { readonly kind: 'no_method'; readonly allow: string };
 
-export function createRouteTable(routes: readonly Route[]): (path: string, method: string) => Found {
+export type FindRoute = (path: string, method: string) => Found;
+
+export function createRouteTable(routes: readonly Route[]): FindRoute {
   return (path, method) => {
     const exact = routes.find((one) => one.path === path);
     const route = exact ?? routes.find((one) => isWithin(one.path, path));

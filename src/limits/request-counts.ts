@@ -1,5 +1,7 @@
 /** Requests and refusals over time, for the console. Counted in memory; usage.ts has them written. */
 import { type Static, Type } from '@sinclair/typebox';
+import { BoundedMap } from '../bounded-map.ts';
+import { getOrMake } from '../get-or-make.ts';
 import { DAY_MS, HOUR_MS, parseInstant, SECOND_MS } from '../time.ts';
 
 /** Counts of an hour; of older hours, of a step (see {@link STEPS}). */
@@ -49,33 +51,22 @@ export interface Answered {
 
 export function createRequestCounts(
   now: () => number,
-  stored: { readonly hours: readonly HourCounts[]; readonly refusals: readonly Refusals[] } = {
-    hours: [],
-    refusals: [],
-  },
+  stored: { readonly hours: readonly HourCounts[]; readonly refusals: readonly Refusals[] },
 ) {
-  let past = stored.hours;
-  /** Those of the current hour, by key. */
-  let current = new Map<string | null, HourCounts>();
-  let hour = Number.NaN;
+  let hour = Math.floor(now() / HOUR_MS);
+  let hours = coarsened(stored.hours, hour);
   const refusals = new Map(stored.refusals.map((refusal) => [nameOf(refusal), { ...refusal }]));
 
   function countsOf(key_id: string | null): HourCounts {
-    turn(Math.floor(now() / HOUR_MS));
-    const known = current.get(key_id);
-    if (known !== undefined) return known;
-    const begun = { hour, key_id, requests: 0, refused: 0 };
-    current.set(key_id, begun);
-    return begun;
+    turn();
+    return getOrMake(hours, `${hour} ${key_id}`, () => ({ hour, key_id, requests: 0, refused: 0 }));
   }
 
   /** Begins an hour. A start in the middle of one goes on with its counts. */
-  function turn(to: number): void {
-    if (to === hour) return;
-    hour = to;
-    const all = coarsened([...past, ...current.values()], hour);
-    past = all.filter((counts) => counts.hour !== hour);
-    current = new Map(all.filter((counts) => counts.hour === hour).map((counts) => [counts.key_id, counts]));
+  function turn(): void {
+    const before = hour;
+    hour = Math.floor(now() / HOUR_MS);
+    if (hour !== before) hours = coarsened([...hours.values()], hour);
   }
 
   return {
@@ -109,19 +100,19 @@ export function createRequestCounts(
     /** The counts of 90 days, and the refusals of the last seven. */
     history() {
       const nowMs = now();
-      turn(Math.floor(nowMs / HOUR_MS));
+      turn();
       const today = Math.floor(nowMs / DAY_MS);
       // Also those in the future, from a clock that was ahead.
       for (const [name, { day }] of refusals)
         if (Math.abs(day - today) >= REFUSAL_DAYS_KEPT) refusals.delete(name);
-      return { hours: [...past, ...current.values()], refusals: [...refusals.values()] };
+      return { hours: [...hours.values()], refusals: [...refusals.values()] };
     },
   };
 }
 
-/** Joins the counts of each step, and forgets those that are too old, or too many. @returns oldest first */
-function coarsened(all: readonly HourCounts[], nowHour: number): HourCounts[] {
-  const joined = new Map<string, HourCounts>();
+/** Joins the counts of each step, and forgets those that are too old, or too many. @returns by hour and key, oldest first */
+function coarsened(all: readonly HourCounts[], nowHour: number): BoundedMap<string, HourCounts> {
+  const joined = new BoundedMap<string, HourCounts>(COUNTS_MAX);
   for (const counts of all.toSorted((a, b) => a.hour - b.hour)) {
     const step = STEPS.find(({ age }) => Math.abs(nowHour - counts.hour) < age);
     if (step === undefined) continue;
@@ -130,7 +121,7 @@ function coarsened(all: readonly HourCounts[], nowHour: number): HourCounts[] {
     const known = joined.get(name);
     joined.set(name, known === undefined ? { ...counts, hour } : sumOf(known, counts));
   }
-  return [...joined.values()].slice(-COUNTS_MAX);
+  return joined;
 }
 
 function sumOf(counts: HourCounts, later: HourCounts): HourCounts {

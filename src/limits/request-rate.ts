@@ -11,13 +11,7 @@ import { RATE_WINDOW_MS } from './api-limits.ts';
 import type { SeenKeys } from './key-uses.ts';
 
 /** The state shown to clients (draft-ietf-httpapi-ratelimit-headers-06). */
-export interface Rate {
-  readonly allowed: boolean;
-  readonly limit: number;
-  readonly remaining: number;
-  /** Seconds until the window ends, at least 1. */
-  readonly reset_seconds: number;
-}
+export type Rate = ReturnType<typeof rateOf>;
 
 export function rateLimited({ limit, reset_seconds }: Rate): Refused {
   return tooMany(`This key is limited to ${counted(limit, 'request')} per minute`, reset_seconds);
@@ -34,6 +28,12 @@ interface Window {
   count: number;
 }
 
+/** `reset_seconds`: until the window ends, at least 1. */
+function rateOf({ startMs, count }: Window, limit: number, allowed: boolean, nowMs: number) {
+  const reset_seconds = Math.max(1, Math.ceil((startMs + RATE_WINDOW_MS - nowMs) / SECOND_MS));
+  return { allowed, limit, remaining: limit - count, reset_seconds };
+}
+
 /** Clients choose addresses and client ids, so the number of windows is bounded. */
 const NAMES_MAX = 10_000;
 
@@ -42,12 +42,6 @@ export type RequestRate = ReturnType<typeof createRequestRate>;
 /** @param limit requests in a window */
 export function createRequestRate(limit: number) {
   const windows = new BoundedMap<string, Window>(NAMES_MAX);
-  const rateOf = ({ startMs, count }: Window, allowed: boolean, nowMs: number): Rate => ({
-    allowed,
-    limit,
-    remaining: limit - count,
-    reset_seconds: Math.max(1, Math.ceil((startMs + RATE_WINDOW_MS - nowMs) / SECOND_MS)),
-  });
 
   /** The running window, or a new one. One that begins in the future is from before the clock was set back. */
   function windowOf(name: string, nowMs: number): Window {
@@ -61,7 +55,7 @@ export function createRequestRate(limit: number) {
     if (window.count === 0) windows.set(name, window);
     const allowed = window.count < limit;
     if (allowed) window.count += 1;
-    return rateOf(window, allowed, nowMs);
+    return rateOf(window, limit, allowed, nowMs);
   }
 
   return {
@@ -72,7 +66,7 @@ export function createRequestRate(limit: number) {
       return allowed ? null : reset_seconds;
     },
     /** The state without counting a request, for the response to a long poll. */
-    current: (name: string, nowMs: number) => rateOf(windowOf(name, nowMs), true, nowMs),
+    current: (name: string, nowMs: number) => rateOf(windowOf(name, nowMs), limit, true, nowMs),
   };
 }
 

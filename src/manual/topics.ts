@@ -1,12 +1,8 @@
 /** The manual: its topics, in the order in which they are listed. Each is a Markdown file of this folder. */
 import { packedText } from '../packed.ts';
 
-export interface Topic {
-  /** The name of its file, `<name>.md`, and the argument of `wirewatch manual`. */
-  readonly name: string;
-  /** Its contents, on one line. */
-  readonly title: string;
-}
+/** `name`: that of its file, `<name>.md`, and the argument of `wirewatch manual`; `title`: its contents, on one line. */
+export type Topic = (typeof TOPICS)[number];
 
 /** By part, the titles by name. */
 const CONTENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -55,10 +51,10 @@ const CONTENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 export const PARTS = Object.entries(CONTENTS).map(([title, topics]) => ({
   title,
-  topics: Object.entries(topics).map(([name, title]): Topic => ({ name, title })),
+  topics: Object.entries(topics).map(([name, title]) => ({ name, title })),
 }));
 
-export const TOPICS: readonly Topic[] = PARTS.flatMap(({ topics }) => topics);
+export const TOPICS = PARTS.flatMap(({ topics }) => topics);
 
 export function markdownOf({ name }: Topic): string {
   return packedText('src/manual', `${name}.md`);

@@ -4,24 +4,21 @@ import { DATA_GAP_AGE_MAX_MS, DATA_GAPS_MAX } from '../limits/api-limits.ts';
 import { type Database, preparedOnce } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 
-/** Read by one statement, so consistent without a transaction. */
-export interface StreamHead {
-  /** The position of the last row of all streams, removed ones included; 0: no rows. */
-  readonly position: number;
-  /** End of the newest finished window of each content type's export, epoch milliseconds; null when none is. */
-  readonly newest_done_ms: Readonly<Record<ContentType, number | null>>;
-}
-
 export const STREAM_HEAD = `
   SELECT (SELECT max(position) FROM stream) AS head,
     ${CONTENT_TYPES.map((contentType) => `${newestDone(contentType)} AS ${contentType}`).join(',\n    ')}`;
 
 const streamHead = preparedOnce<Readonly<Record<ContentType | 'head', number | null>>>(STREAM_HEAD);
 
-export function readStreamHead(db: Database): StreamHead {
+export type StreamHead = ReturnType<typeof readStreamHead>;
+
+/** Read by one statement, so consistent without a transaction. */
+export function readStreamHead(db: Database) {
   const row = streamHead(db).get();
   return {
+    /** The position of the last row of all streams, removed ones included; 0: no rows. */
     position: row?.head ?? 0,
+    /** End of the newest finished window of each content type's export, epoch milliseconds; null when none is. */
     newest_done_ms: perContentType((contentType) => {
       const startMs = row?.[contentType] ?? null;
       return startMs === null ? null : startMs + WINDOW_MS;

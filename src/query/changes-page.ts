@@ -132,17 +132,8 @@ function readRows(db: Database, query: Query, { start, end }: Span) {
   return { ...page, reached: hasMore ? stop : null };
 }
 
-interface Page {
-  readonly data: Buffer;
-  readonly rows: number;
-  /** The places of its rows, in order. */
-  readonly places: readonly number[];
-  /** The greatest position. */
-  readonly last: number | null;
-}
-
 /** One stream without filters: its rows are a range of places. */
-function readRange(db: Database, query: Query, stream: StoredStream, from: number): Page {
+function readRange(db: Database, query: Query, stream: StoredStream, from: number) {
   const low = placeOf(stream.ordinal, from);
   const high = placeOf(stream.ordinal, Math.min(from + query.limit, stream.sequence));
   // The places that its rows must have: their texts match their checksums at no others.
@@ -150,7 +141,7 @@ function readRange(db: Database, query: Query, stream: StoredStream, from: numbe
   return pageFrom(rangeText(db).get({ low, high }), query, placesOf);
 }
 
-function readMatching(db: Database, query: Query, filter: FilterSql, { start, end: bound }: Span): Page {
+function readMatching(db: Database, query: Query, filter: FilterSql, { start, end: bound }: Span) {
   const values = { ...streamValues(query.streams), ...filter.values, start, bound, limit: query.limit };
   const page = pageText(db, query.streams.length, filter.sql).get(values);
   if (page !== undefined && page.moved > 0)
@@ -158,13 +149,14 @@ function readMatching(db: Database, query: Query, filter: FilterSql, { start, en
   return pageFrom(page, query, ({ places }) => numbersOf(places));
 }
 
+/** @returns with the places of its rows, in order, and the greatest position */
 function pageFrom<Row extends PageText>(
   page: Row | undefined,
   query: Query,
   placesOf: (page: Row) => number[],
-): Page {
+) {
   if (page?.data == null) return { ...NO_ROWS, places: [], last: null };
-  const places = placesOf(page);
+  const places: readonly number[] = placesOf(page);
   requireChecksums(page.data, places, page.seals);
   return { data: shownTexts(page.data, query), rows: page.rows, places, last: page.last };
 }

@@ -117,11 +117,7 @@ export type DetectionFilters = ValuesOf<typeof FILTER_PARAMETERS>;
 
 type SqlValue = number | string;
 
-export interface FilterSql {
-  /** Conditions, each with ` AND ` before it; empty when every row passes. */
-  readonly sql: string;
-  readonly values: Readonly<Record<string, SqlValue>>;
-}
+export type FilterSql = ReturnType<typeof filterSql>;
 
 const CONDITIONS: readonly (readonly [name: keyof DetectionFilters, condition: string])[] = [
   ['publisher_id', isIn('publisher_id', 'publisher_id')],
@@ -137,8 +133,11 @@ const CONDITIONS: readonly (readonly [name: keyof DetectionFilters, condition: s
   ['article_id', 'article_id = @article_id'],
 ];
 
-/** Conditions on stream rows and current detections; the text depends only on which filters are sent. */
-export function filterSql(filters: DetectionFilters): FilterSql {
+/**
+ * Conditions on stream rows and current detections, each with ` AND ` before it; empty when every row passes. The text
+ * depends only on which filters are sent.
+ */
+export function filterSql(filters: DetectionFilters) {
   let sql = '';
   const values: Record<string, SqlValue> = {};
   for (const [name, condition] of CONDITIONS) {

@@ -42,15 +42,6 @@ export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' |
   readonly baseUrl: Buffer;
 }
 
-export interface PeriodPage {
-  /** JSON texts of the rows, with commas between them. */
-  readonly data: Buffer;
-  readonly rows: number;
-  /** Where the next page begins; null at the end of the period. */
-  readonly next: PeriodPlace | null;
-  readonly as_of_ms: number | null;
-}
-
 const NO_ROWS = { data: Buffer.alloc(0), rows: 0 };
 /** Sort before and after every id. */
 const FIRST_ID = '';
@@ -66,12 +57,12 @@ interface Span {
   readonly end: number;
 }
 
-/** @param scanRowsMax raw rows that a page with filters may read */
-export function readPeriodPage(
-  db: Database,
-  asked: PeriodQuery,
-  scanRowsMax = CHUNK_ROWS * PAGE_CHUNKS_MAX,
-): PeriodPage {
+/**
+ * @param scanRowsMax raw rows that a page with filters may read
+ * @returns `data`: JSON texts of the rows, with commas between them; `next`: where the next page begins, null at the end of
+ *   the period
+ */
+export function readPeriodPage(db: Database, asked: PeriodQuery, scanRowsMax = CHUNK_ROWS * PAGE_CHUNKS_MAX) {
   return reading(db, () => {
     const as_of_ms = asOfMs(readStreamHead(db), asked.content_types);
     const { period } = asked;

@@ -11,7 +11,7 @@ import {
 import { createKeyUses, createSeenKeys } from '../../src/limits/key-uses.ts';
 import { createRequestCounts } from '../../src/limits/request-counts.ts';
 import { createRequestRate } from '../../src/limits/request-rate.ts';
-import { createUsageKeeper } from '../../src/limits/usage.ts';
+import { createUsageKeeper, NO_USAGE } from '../../src/limits/usage.ts';
 import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../src/time.ts';
 
 const NOON_MS = Date.parse('2026-11-21T12:00:00Z');
@@ -78,7 +78,7 @@ describe('what is stored of other counts', () => {
 
   test('refusals of the last week, going on from what was stored', () => {
     let nowMs = NOON_MS;
-    const first = createRequestCounts(() => nowMs);
+    const first = createRequestCounts(() => nowMs, NO_USAGE);
     first.refuse('key1', 'rate_limited');
     const counts = createRequestCounts(() => nowMs, JSON.parse(JSON.stringify(first.history())));
     nowMs += DAY_MS;
@@ -96,7 +96,7 @@ describe('what is stored of other counts', () => {
 
   test('requests by hour, of this machine and of each key; older ones by six hours, then by day, then forgotten', () => {
     let nowMs = NOON_MS;
-    const first = createRequestCounts(() => nowMs);
+    const first = createRequestCounts(() => nowMs, NO_USAGE);
     first.answered({ status: 200, key_id: 'key1', position: 7 });
     first.answered({ status: 404, key_id: null });
     first.behind({ behind_since: formatMs(nowMs - 3 * SECOND_MS) });
@@ -131,7 +131,7 @@ describe('what is stored of other counts', () => {
 
   test('of counts of too many keys, the oldest go', () => {
     let nowMs = NOON_MS;
-    const counts = createRequestCounts(() => nowMs);
+    const counts = createRequestCounts(() => nowMs, NO_USAGE);
     for (const hours of [0, 1]) {
       nowMs = NOON_MS + hours * HOUR_MS;
       for (let key = 0; key < 8000; key += 1) counts.answered({ status: 200, key_id: `key${key}` });

@@ -21,7 +21,7 @@ export const ROOMS = listed({
   'logger.ts': 'log-output.ts printable.ts refused.ts',
   'thread-call.ts': 'refused.ts',
   detection: 'bounded-map.ts get-or-make.ts is-object.ts seal.ts',
-  limits: 'addresses.ts bounded-map.ts counted.ts one-at-a-time.ts pace.ts refused.ts time.ts',
+  limits: 'addresses.ts bounded-map.ts counted.ts get-or-make.ts one-at-a-time.ts pace.ts refused.ts time.ts',
   config:
     'addresses.ts auth copy counted.ts detection exports nearest.ts operations refused.ts store time-zone.ts time.ts',
   store: 'clock.ts counted.ts get-or-make.ts packed.ts refused.ts time.ts',

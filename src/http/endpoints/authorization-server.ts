@@ -1,7 +1,7 @@
 /** GET /.well-known/oauth-authorization-server: where an OAuth client gets its token (RFC 8414). */
 import { Type } from '@sinclair/typebox';
 import { SCOPES } from '../../auth/scopes.ts';
-import { closed, type OpenEndpoint, URI, words } from '../description.ts';
+import { closed, URI, words } from '../description.ts';
 import { TOKEN_PATH } from '../reply.ts';
 import type { OpenRoute } from '../routes.ts';
 import { GRANT_TYPE } from './token.ts';
@@ -9,7 +9,7 @@ import { GRANT_TYPE } from './token.ts';
 /** The names of RFC 8414 for HTTP Basic, and for credentials in the body. */
 const METHODS = ['client_secret_basic', 'client_secret_post'];
 
-export const AUTHORIZATION_SERVER: OpenEndpoint = {
+export const AUTHORIZATION_SERVER: OpenRoute = {
   path: '/.well-known/oauth-authorization-server',
   method: 'GET',
   id: 'getAuthorizationServer',
@@ -30,22 +30,15 @@ export const AUTHORIZATION_SERVER: OpenEndpoint = {
       token_endpoint_auth_methods_supported: Type.Array(words(METHODS)),
     }),
   },
+  answer({ baseUrl: issuer }) {
+    const metadata = {
+      issuer,
+      token_endpoint: `${issuer}${TOKEN_PATH}`,
+      grant_types_supported: [GRANT_TYPE],
+      response_types_supported: [],
+      scopes_supported: SCOPES,
+      token_endpoint_auth_methods_supported: METHODS,
+    };
+    return { status: 200, body: JSON.stringify(metadata) };
+  },
 };
-
-export function authorizationServerRoute(baseUrl: () => string): OpenRoute {
-  return {
-    ...AUTHORIZATION_SERVER,
-    answer() {
-      const issuer = baseUrl();
-      const metadata = {
-        issuer,
-        token_endpoint: `${issuer}${TOKEN_PATH}`,
-        grant_types_supported: [GRANT_TYPE],
-        response_types_supported: [],
-        scopes_supported: SCOPES,
-        token_endpoint_auth_methods_supported: METHODS,
-      };
-      return { status: 200, body: JSON.stringify(metadata) };
-    },
-  };
-}

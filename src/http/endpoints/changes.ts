@@ -10,28 +10,19 @@ import {
   type ChangesParameters,
   parseChangesParameters,
 } from '../../query/changes-parameters.ts';
-import type { StreamCursors, StreamPosition } from '../../query/cursors.ts';
-import type { RecentDeliveries } from '../../query/delivery.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { invalid } from '../../query/parameters.ts';
 import { selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
 import { releaseMemory } from '../../release-memory.ts';
 import { SECOND_MS } from '../../time.ts';
-import { AS_OF, closed, EXAMPLE_TIME, type KeyedEndpoint, optional, ref, text } from '../description.ts';
+import { AS_OF, closed, EXAMPLE_TIME, optional, ref, text } from '../description.ts';
+import type { Answer } from '../exchange.ts';
 import { NEXT_LINK, nextLink, pageBody } from '../next-link.ts';
-import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
-import { preferredWaitSeconds, type Waiting } from '../waiting.ts';
-import { type DetectionSources, IMAGE_EXAMPLE, OF_DETECTIONS, TEXT_EXAMPLE } from './detection.ts';
-
-export interface ChangesSources extends DetectionSources {
-  readonly cursors: StreamCursors;
-  readonly recentDeliveries: RecentDeliveries;
-  /** Called for an authentic cursor that the log never gave out. */
-  readonly onEndLost: (cursor: StreamPosition) => void;
-  readonly waiting: Waiting;
-  readonly commentMs: number;
-}
+import type { KeyedCall, KeyedRoute } from '../routes.ts';
+import type { Service } from '../service.ts';
+import { preferredWaitSeconds } from '../waiting.ts';
+import { IMAGE_EXAMPLE, OF_DETECTIONS, TEXT_EXAMPLE } from './detection.ts';
 
 /** Browsers' EventSource sends this alone. Where JSON comes first, the client gets JSON. */
 const EVENTS_ASKED = /^\s*text\/event-stream\s*(?:[;,]|$)/i;
@@ -39,7 +30,7 @@ const EVENTS_ASKED = /^\s*text\/event-stream\s*(?:[;,]|$)/i;
 const EVENTS = { contentType: 'text/event-stream', headers: ['X-Accel-Buffering', 'no'] };
 const CURSOR_EXAMPLE = 'vEEz9_nMB-9gd7TQcKD5Tw';
 
-export const CHANGES: KeyedEndpoint = {
+export const CHANGES: KeyedRoute = {
   ...OF_DETECTIONS,
   path: '/v1/detections/changes',
   id: 'listChanges',
@@ -90,37 +81,30 @@ export const CHANGES: KeyedEndpoint = {
       as_of: AS_OF,
     }),
   },
+  answer: answerChanges,
 };
 
 function withEvent<Rest>({ id, version, ...rest }: Rest & { id: string; version: number }, event: string) {
   return { id, version, event, ...rest };
 }
 
-export function changesRoute(sources: ChangesSources): KeyedRoute {
-  return { ...CHANGES, answer: (call, credential) => answerChanges(sources, call, credential) };
-}
-
 interface Reading {
-  readonly sources: ChangesSources;
+  readonly service: Service;
   readonly call: KeyedCall;
   readonly asked: ChangesParameters;
   readonly keyId: string;
 }
 
-async function answerChanges(
-  sources: ChangesSources,
-  call: KeyedCall,
-  credential: Credential,
-): Promise<Answer> {
+async function answerChanges(service: Service, call: KeyedCall, credential: Credential): Promise<Answer> {
   const { accept = '', prefer, 'last-event-id': lastEventId } = call.request.headers;
   const asEvents = EVENTS_ASKED.test(accept);
   const resumed = asEvents ? lastEventId?.toString() : undefined;
-  const asked = parseChangesParameters(call.query, call.nowMs, sources.cursors.decode, resumed);
-  const query = queryOf(sources, asked, credential);
-  await call.turn();
-  call.requireAllowance();
-  const page = readPageFrom(sources.detections(), query, asked.epoch, sources.onEndLost);
-  const reading = { sources, call, asked, keyId: credential.key_id };
+  const asked = parseChangesParameters(call.query, call.nowMs, service.streamCursors.decode, resumed);
+  const query = queryOf(service, asked, credential);
+  await service.turns.take(credential.key_id);
+  service.allowance.require(credential, call.nowMs);
+  const page = readPageFrom(service.detections(), query, asked.epoch, service.onEndLost);
+  const reading = { service, call, asked, keyId: credential.key_id };
   if (asEvents) return { ...countsOf(page), ...EVENTS, body: { events: changeEvents(reading, page) } };
   const seconds = isCaughtUp(page) ? preferredWaitSeconds(prefer) : null;
   return seconds === null ? answerOf(reading, page, call.nowMs) : answerAfterWait(reading, page, seconds);
@@ -128,7 +112,7 @@ async function answerChanges(
 
 /** @throws Refused `invalid_request`, for streams too */
 function queryOf(
-  { baseUrl, enabledContentTypes, recentDeliveries }: ChangesSources,
+  { baseUrl, enabledContentTypes, recentDeliveries }: Service,
   asked: ChangesParameters,
   { subscriptions }: Credential,
 ): ChangesQuery {
@@ -138,7 +122,7 @@ function queryOf(
       `subscription_id, content_type: the request covers ${streams.length} streams; at most ${STREAMS_MAX} are allowed. ` +
         'Name fewer subscriptions, or one content type',
     );
-  return { ...asked, streams, content_types, baseUrl: jsonBaseUrl(baseUrl()), recentDeliveries };
+  return { ...asked, streams, content_types, baseUrl: jsonBaseUrl(baseUrl), recentDeliveries };
 }
 
 /** An empty page at the head: the client would poll again with its cursor. */
@@ -147,16 +131,16 @@ function isCaughtUp({ rows, has_more }: ChangesPage): boolean {
 }
 
 /** Reads the page after another, as a request of its own would: the credential is verified again before. */
-async function readNext({ sources, call, asked }: Reading, last: ChangesPage): Promise<ChangesPage> {
-  await call.turn();
+async function readNext({ service, call, asked, keyId }: Reading, last: ChangesPage): Promise<ChangesPage> {
+  await service.turns.take(keyId);
   const start = { kind: 'after', position: last.position } as const;
-  const query = queryOf(sources, { ...asked, start }, call.verifyAgain());
-  return readPageFrom(sources.detections(), query, last.epoch, sources.onEndLost);
+  const query = queryOf(service, { ...asked, start }, call.verifyAgain());
+  return readPageFrom(service.detections(), query, last.epoch, service.onEndLost);
 }
 
 /** Waits until the page has rows, or the time is over. A change that filters drop only moves the cursor. */
 async function answerAfterWait(reading: Reading, first: ChangesPage, seconds: number): Promise<Answer> {
-  const { sources, call, keyId } = reading;
+  const { service, call, keyId } = reading;
   const { socket } = call.request;
   const begun = performance.now();
   const idleMs = socket.timeout;
@@ -164,13 +148,13 @@ async function answerAfterWait(reading: Reading, first: ChangesPage, seconds: nu
   socket.setTimeout(0);
   let page = first;
   try {
-    using wait = sources.waiting.begin(keyId, seconds * SECOND_MS, socket);
+    using wait = service.waiting.begin(keyId, seconds * SECOND_MS, socket);
     while (isCaughtUp(page) && (await wait.forChange())) page = await readNext(reading, page);
   } finally {
     // After an error, this connection is still used, also for the next requests.
     socket.setTimeout(idleMs ?? 0);
   }
-  const answer = answerOf(reading, page, call.now());
+  const answer = answerOf(reading, page, service.now());
   return {
     ...answer,
     headers: [...(answer.headers ?? []), 'Preference-Applied', `wait=${seconds}`],
@@ -184,8 +168,8 @@ async function answerAfterWait(reading: Reading, first: ChangesPage, seconds: nu
  * client's next request is told the reason.
  */
 async function* changeEvents(reading: Reading, first: ChangesPage): AsyncGenerator<Buffer | string> {
-  const { sources, call, keyId } = reading;
-  using wait = sources.waiting.begin(keyId, null, call.request.socket);
+  const { service, call, keyId } = reading;
+  using wait = service.waiting.begin(keyId, null, call.request.socket);
   let page = first;
   yield eventOf(reading, page, call.nowMs);
   let [sent, sentMs] = [page.position, monotonicMs()];
@@ -194,12 +178,12 @@ async function* changeEvents(reading: Reading, first: ChangesPage): AsyncGenerat
   try {
     while (await wait.forChange(restMs)) {
       page = await readNext(reading, page);
-      restMs = sentMs + sources.commentMs - monotonicMs();
+      restMs = sentMs + service.times.commentMs - monotonicMs();
       if (isCaughtUp(page) && restMs > 0) continue;
       if (isCaughtUp(page) && page.position === sent) yield ':\n\n';
       else {
         call.countPage(countsOf(page));
-        yield eventOf(reading, page, call.now());
+        yield eventOf(reading, page, service.now());
       }
       [sent, sentMs, restMs] = [page.position, monotonicMs(), 0];
     }
@@ -208,8 +192,8 @@ async function* changeEvents(reading: Reading, first: ChangesPage): AsyncGenerat
   }
 }
 
-function eventOf({ sources }: Reading, page: ChangesPage, nowMs: number): Buffer {
-  const cursor = sources.cursors.encode(page);
+function eventOf({ service }: Reading, page: ChangesPage, nowMs: number): Buffer {
+  const cursor = service.streamCursors.encode(page);
   const body = bodyOf(page, cursor, nowMs);
   const pieces = typeof body === 'string' ? [Buffer.from(body)] : body;
   const event = Buffer.concat([Buffer.from(`id: ${cursor}\ndata: `), ...pieces, Buffer.from('\n\n')]);
@@ -217,9 +201,9 @@ function eventOf({ sources }: Reading, page: ChangesPage, nowMs: number): Buffer
   return event;
 }
 
-function answerOf({ sources, call }: Reading, page: ChangesPage, nowMs: number): Answer {
-  const cursor = sources.cursors.encode(page);
-  const headers = page.has_more ? nextLink(sources.baseUrl(), CHANGES.path, call.query, cursor) : [];
+function answerOf({ service, call }: Reading, page: ChangesPage, nowMs: number): Answer {
+  const cursor = service.streamCursors.encode(page);
+  const headers = page.has_more ? nextLink(service.baseUrl, CHANGES.path, call.query, cursor) : [];
   return { ...countsOf(page), body: bodyOf(page, cursor, nowMs), headers };
 }
 

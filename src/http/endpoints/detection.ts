@@ -1,21 +1,13 @@
 /** GET /v1/detections/{id}: one detection, its latest version. */
 import { Type } from '@sinclair/typebox';
-import type { ContentType } from '../../detection/content-type.ts';
 import { DETECTION_ID_PATTERN, isDetectionId } from '../../detection/id.ts';
 import { jsonBaseUrl, readOneDetection } from '../../query/detection-text.ts';
 import { VIEW_PARAMETERS } from '../../query/filters.ts';
 import { decode, invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
-import type { Database } from '../../store/database.ts';
-import { EXAMPLE_TIME, type KeyedEndpoint } from '../description.ts';
+import { EXAMPLE_TIME } from '../description.ts';
 import type { KeyedRoute } from '../routes.ts';
-
-export interface DetectionSources {
-  readonly detections: () => Database;
-  readonly enabledContentTypes: ReadonlySet<ContentType>;
-  readonly baseUrl: () => string;
-}
 
 export const OF_DETECTIONS = {
   method: 'GET',
@@ -83,7 +75,7 @@ export const IMAGE_EXAMPLE = {
   },
 };
 
-export const DETECTION: KeyedEndpoint = {
+export const DETECTION: KeyedRoute = {
   ...OF_DETECTIONS,
   path: '/v1/detections/{id}',
   id: 'getDetection',
@@ -104,24 +96,17 @@ export const DETECTION: KeyedEndpoint = {
     },
   },
   problems: ['not_found'],
+  answer({ detections, enabledContentTypes, baseUrl, allowance }, call, credential) {
+    const id = readId(call.segment);
+    const { fields: projection } = readParameters(call.query, VIEW_PARAMETERS);
+    const { streams } = selectStreams(credential.subscriptions, EVERY_STREAM, enabledContentTypes);
+    allowance.require(credential, call.nowMs);
+    const query = { id, streams, projection, baseUrl: jsonBaseUrl(baseUrl) };
+    const body = readOneDetection(detections(), query);
+    if (body === null) throw new Refused('not_found', 'No detection with this id is available to this key.');
+    return { status: 200, rows: 1, body };
+  },
 };
-
-export function detectionRoute(sources: DetectionSources): KeyedRoute {
-  return {
-    ...DETECTION,
-    answer(call, { subscriptions }) {
-      const id = readId(call.segment);
-      const { fields: projection } = readParameters(call.query, VIEW_PARAMETERS);
-      const { streams } = selectStreams(subscriptions, EVERY_STREAM, sources.enabledContentTypes);
-      call.requireAllowance();
-      const baseUrl = jsonBaseUrl(sources.baseUrl());
-      const body = readOneDetection(sources.detections(), { id, streams, projection, baseUrl });
-      if (body === null)
-        throw new Refused('not_found', 'No detection with this id is available to this key.');
-      return { status: 200, rows: 1, body };
-    },
-  };
-}
 
 /** @throws Refused `invalid_request` */
 function readId(segment: string): string {

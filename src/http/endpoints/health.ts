@@ -1,13 +1,12 @@
 /** GET and HEAD /v1/health, for load balancers and monitoring. */
 import { Type } from '@sinclair/typebox';
 import { EXPORT_NAMES } from '../../detection/content-type.ts';
-import type { HealthSource } from '../../health/monitor.ts';
 import { HEALTH_STATUSES } from '../../health/rules.ts';
 import { ROLES } from '../../store/role.ts';
-import { COUNT, closed, described, nullable, type OpenEndpoint, TIMESTAMP, words } from '../description.ts';
+import { COUNT, closed, described, nullable, TIMESTAMP, words } from '../description.ts';
 import type { OpenRoute } from '../routes.ts';
 
-export const HEALTH: OpenEndpoint = {
+export const HEALTH: OpenRoute = {
   path: '/v1/health',
   method: 'GET',
   head: 'headHealth',
@@ -50,14 +49,8 @@ export const HEALTH: OpenEndpoint = {
       ),
     }),
   },
+  answer({ health: source }) {
+    const health = source.health();
+    return { status: health.status === 'ok' ? 200 : 503, body: JSON.stringify(health) };
+  },
 };
-
-export function healthRoute(source: HealthSource): OpenRoute {
-  return {
-    ...HEALTH,
-    answer: () => {
-      const health = source.health();
-      return { status: health.status === 'ok' ? 200 : 503, body: JSON.stringify(health) };
-    },
-  };
-}

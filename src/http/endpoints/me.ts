@@ -2,7 +2,6 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/credential-check.ts';
 import { SCOPES } from '../../auth/scopes.ts';
-import type { Settings } from '../../config/schema.ts';
 import { type ContentType, streamName } from '../../detection/content-type.ts';
 import {
   DAILY_FILE_ROWS,
@@ -10,13 +9,13 @@ import {
   EXPORTS_PER_DAY,
   ME_CACHE_SECONDS,
 } from '../../limits/api-limits.ts';
-import { type DailyAllowance, ROW_HOLDERS } from '../../limits/daily-rows.ts';
+import { ROW_HOLDERS } from '../../limits/daily-rows.ts';
 import { GAP_STATUSES, readDataGaps } from '../../query/as-of.ts';
 import { SCHEMA_VERSION } from '../../query/filters.ts';
 import { readParameters } from '../../query/parameters.ts';
 import { readDataStarts } from '../../query/period-page.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
-import { type Database, reading } from '../../store/database.ts';
+import { reading } from '../../store/database.ts';
 import { formatMs, formatSeconds } from '../../time.ts';
 import {
   CONTENT_TYPE,
@@ -24,7 +23,6 @@ import {
   closed,
   described,
   header,
-  type KeyedEndpoint,
   NUMBERED_ID,
   nullable,
   ref,
@@ -33,19 +31,13 @@ import {
   words,
 } from '../description.ts';
 import type { KeyedRoute } from '../routes.ts';
-
-export interface MeSources {
-  readonly detections: () => Database;
-  readonly enabledContentTypes: ReadonlySet<ContentType>;
-  readonly allowance: DailyAllowance;
-  readonly limits: Pick<Settings['limits'], 'requests_per_minute'>;
-}
+import type { Service } from '../service.ts';
 
 const CACHE_CONTROL = `private, max-age=${ME_CACHE_SECONDS}`;
 /** A client with two keys must not get the cached answer of the other one. */
 const VARY = ['Vary', 'Authorization'];
 
-export const ME: KeyedEndpoint = {
+export const ME: KeyedRoute = {
   path: '/v1/me',
   method: 'GET',
   id: 'getMe',
@@ -152,37 +144,27 @@ export const ME: KeyedEndpoint = {
       ),
     }),
   },
+  answer(service, { query, nowMs }, credential) {
+    readParameters(query, {});
+    const { account, key_id, key_name, scopes, expires_at: endMs } = credential;
+    const expires_at = endMs === null ? null : formatMs(endMs);
+    const me = {
+      account: { id: account.id, name: account.name },
+      key: { id: key_id, name: key_name, scopes, expires_at },
+      ...reading(service.detections(), () => dataOf(service, credential, nowMs)),
+      limits: limitsOf(service, credential, nowMs),
+      schema_version: SCHEMA_VERSION,
+    };
+    return { status: 200, body: JSON.stringify(me), cacheControl: CACHE_CONTROL, headers: VARY };
+  },
 };
 
 function byContentType(schema: TSchema, description: string): TSchema {
   return closed({ text: Type.Optional(schema), image: Type.Optional(schema) }, description);
 }
 
-export function meRoute(sources: MeSources): KeyedRoute {
-  return {
-    ...ME,
-    answer({ query, nowMs }, credential) {
-      readParameters(query, {});
-      const { account, key_id, key_name, scopes, expires_at: endMs } = credential;
-      const expires_at = endMs === null ? null : formatMs(endMs);
-      const me = {
-        account: { id: account.id, name: account.name },
-        key: { id: key_id, name: key_name, scopes, expires_at },
-        ...reading(sources.detections(), () => dataOf(sources, credential, nowMs)),
-        limits: limitsOf(sources, credential, nowMs),
-        schema_version: SCHEMA_VERSION,
-      };
-      return { status: 200, body: JSON.stringify(me), cacheControl: CACHE_CONTROL, headers: VARY };
-    },
-  };
-}
-
 /** What the key can read, without types whose export is switched off. */
-function dataOf(
-  { detections, enabledContentTypes }: MeSources,
-  { subscriptions }: Credential,
-  nowMs: number,
-) {
+function dataOf({ detections, enabledContentTypes }: Service, { subscriptions }: Credential, nowMs: number) {
   const db = detections();
   const { streams, content_types: types } = selectStreams(subscriptions, EVERY_STREAM, enabledContentTypes);
   const starts = readDataStarts(db, streams);
@@ -203,10 +185,10 @@ function dataOf(
   };
 }
 
-function limitsOf({ allowance, limits }: MeSources, credential: Credential, nowMs: number) {
+function limitsOf({ allowance, config }: Service, credential: Credential, nowMs: number) {
   const throttle = allowance.throttle(credential, nowMs);
   return {
-    requests_per_minute: limits.requests_per_minute,
+    requests_per_minute: config.limits.requests_per_minute,
     daily_rows: allowance.rowsOf(credential),
     daily_file_rows: DAILY_FILE_ROWS,
     exports_per_day: EXPORTS_PER_DAY,

@@ -1,9 +1,8 @@
 /** GET /v1/openapi.json: the OpenAPI document of this API, for clients that have no key yet. */
 import { Type } from '@sinclair/typebox';
-import type { OpenEndpoint } from '../description.ts';
 import type { OpenRoute } from '../routes.ts';
 
-export const OPENAPI: OpenEndpoint = {
+export const OPENAPI: OpenRoute = {
   path: '/v1/openapi.json',
   method: 'GET',
   id: 'getOpenApi',
@@ -17,16 +16,5 @@ export const OPENAPI: OpenEndpoint = {
   },
   problems: ['not_found'],
   schemas: { OpenApi: Type.Object({ openapi: Type.String() }) },
+  answer: (service) => ({ status: 200, body: service.openApi(service.baseUrl) }),
 };
-
-export function openApiRoute(document: (baseUrl: string) => string, baseUrl: () => string): OpenRoute {
-  // The address is known once the server listens.
-  let made = '';
-  return {
-    ...OPENAPI,
-    answer: () => {
-      made ||= document(baseUrl());
-      return { status: 200, body: made };
-    },
-  };
-}

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/credential-check.ts';
 import { formatAsOf } from '../../query/as-of.ts';
-import type { PeriodWalk, QueryCursors } from '../../query/cursors.ts';
+import type { PeriodWalk } from '../../query/cursors.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../query/period.ts';
 import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
@@ -16,25 +16,14 @@ import {
 } from '../../query/period-request.ts';
 import { reading } from '../../store/database.ts';
 import { formatSeconds, SECOND_MS } from '../../time.ts';
-import {
-  AS_OF,
-  closed,
-  described,
-  EXAMPLE_TIME,
-  type KeyedEndpoint,
-  nullable,
-  ref,
-  TIMESTAMP,
-} from '../description.ts';
+import { AS_OF, closed, described, EXAMPLE_TIME, nullable, ref, TIMESTAMP } from '../description.ts';
+import type { Answer } from '../exchange.ts';
 import { NEXT_LINK, nextLink, pageBody } from '../next-link.ts';
-import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
-import { type DetectionSources, IMAGE_EXAMPLE, OF_DETECTIONS, TEXT_EXAMPLE } from './detection.ts';
+import type { KeyedCall, KeyedRoute } from '../routes.ts';
+import type { Service } from '../service.ts';
+import { IMAGE_EXAMPLE, OF_DETECTIONS, TEXT_EXAMPLE } from './detection.ts';
 
-export interface PeriodSources extends DetectionSources {
-  readonly cursors: QueryCursors;
-}
-
-export const PERIOD: KeyedEndpoint = {
+export const PERIOD: KeyedRoute = {
   ...OF_DETECTIONS,
   path: '/v1/detections',
   id: 'listDetections',
@@ -74,34 +63,28 @@ export const PERIOD: KeyedEndpoint = {
       as_of: AS_OF,
     }),
   },
+  answer: answerPeriod,
 };
 
-export function periodRoute(sources: PeriodSources): KeyedRoute {
-  return { ...PERIOD, answer: (call, credential) => answerPeriod(sources, call, credential) };
-}
-
 /** @throws Refused `invalid_request`, `daily_allowance` */
-async function answerPeriod(
-  sources: PeriodSources,
-  call: KeyedCall,
-  credential: Credential,
-): Promise<Answer> {
+async function answerPeriod(service: Service, call: KeyedCall, credential: Credential): Promise<Answer> {
   const { nowMs } = call;
   const asked = parsePeriodParameters(call.query);
-  const request = readPeriodRequest(asked, credential, sources.enabledContentTypes);
-  await call.turn();
-  const db = sources.detections();
-  const baseUrl = jsonBaseUrl(sources.baseUrl());
+  const request = readPeriodRequest(asked, credential, service.enabledContentTypes);
+  await service.turns.take(credential.key_id);
+  const db = service.detections();
+  const baseUrl = jsonBaseUrl(service.baseUrl);
   // One snapshot for the data start and the page: each costs system calls.
   const { walk, page } = reading(db, () => {
-    const walk = startOf(sources, asked, request, nowMs);
-    call.requireAllowance();
+    const walk = startOf(service, asked, request, nowMs);
+    service.allowance.require(credential, nowMs);
     const { period, place: after } = walk;
     return { walk, page: readPeriodPage(db, { ...asked, ...request, period, after, baseUrl }) };
   });
   const { period, time_zone } = walk;
   const { data, rows, next: place } = page;
-  const next = place === null ? null : sources.cursors.encode(request.hash, { period, time_zone, place });
+  const next =
+    place === null ? null : service.queryCursors.encode(request.hash, { period, time_zone, place });
   const body = pageBody(data, {
     next_cursor: next,
     has_more: next !== null,
@@ -110,19 +93,19 @@ async function answerPeriod(
     time_zone,
     as_of: formatAsOf(page.as_of_ms, nowMs),
   });
-  const headers = next === null ? [] : nextLink(sources.baseUrl(), PERIOD.path, call.query, next);
+  const headers = next === null ? [] : nextLink(service.baseUrl, PERIOD.path, call.query, next);
   return { status: 200, rows, body, headers };
 }
 
 /** A walk keeps the period and the time zone of its first page, though the clock and the key's rights move on. */
 function startOf(
-  { cursors, detections }: PeriodSources,
+  { queryCursors, detections }: Service,
   asked: PeriodParameters,
   { hash, streams, time_zone, zone }: PeriodRequest,
   nowMs: number,
 ): Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null } {
   if (asked.cursor !== null) {
-    const walk = cursors.decode(asked.cursor, hash);
+    const walk = queryCursors.decode(asked.cursor, hash);
     const { from, to } = walk.period;
     // The key may read more streams now.
     requireFewShards({ from_ms: from * SECOND_MS, to_ms: to * SECOND_MS }, streams.length, START_AGAIN);

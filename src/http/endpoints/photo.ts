@@ -13,9 +13,10 @@ import { isPhotoSignature, parsePhotoId } from '../../detection/photo-address.ts
 import { single } from '../../query/parameters.ts';
 import { text as anyText } from '../../query/value-kinds.ts';
 import { isErrorCode, Refused } from '../../refused.ts';
-import { header, NUMBERED_ID, type OpenEndpoint, text } from '../description.ts';
+import { header, NUMBERED_ID, text } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
-import type { Answer, Call, OpenRoute } from '../routes.ts';
+import type { Answer, Call } from '../exchange.ts';
+import type { OpenRoute } from '../routes.ts';
 import { inOpeningTurn } from '../thread-turns.ts';
 
 export interface PhotoSources {
@@ -48,7 +49,7 @@ const PHOTO_HEADERS = {
   'X-Content-Type-Options': header(Type.Literal('nosniff'), 'Clients must not guess another content type.'),
 };
 
-export const PHOTO: OpenEndpoint = {
+export const PHOTO: OpenRoute = {
   path: '/photos/{internal_id}',
   method: 'GET',
   id: 'getPhoto',
@@ -96,13 +97,13 @@ export const PHOTO: OpenEndpoint = {
     304: { description: NOT_MODIFIED, cacheControl: CACHE_CONTROL, headers: ETAG },
   },
   problems: ['not_found', 'unavailable'],
+  answer: ({ photos }, call) => answerPhoto(photos, call),
 };
 
-export function photoRoute(sources: PhotoSources): OpenRoute {
-  return { ...PHOTO, answer: (call) => answerPhoto(sources, call) };
-}
-
-async function answerPhoto({ folder, key }: PhotoSources, call: Call): Promise<Answer> {
+export async function answerPhoto(
+  { folder, key }: PhotoSources,
+  call: Pick<Call, 'segment' | 'query' | 'request'>,
+): Promise<Answer> {
   const id = parsePhotoId(call.segment);
   // Parameters that mailers and search engines append are ignored; a second signature is not.
   const [signature, ...more] = new URLSearchParams(call.query).getAll('signature');

@@ -4,14 +4,17 @@ import { Type } from '@sinclair/typebox';
 import { FIELD_TYPES, FIELDS, schemaFields } from '../../detection/fields.ts';
 import { SCHEMA_PARAMETERS, SCHEMA_VERSION } from '../../query/filters.ts';
 import { readParameters } from '../../query/parameters.ts';
-import { CONTENT_TYPE, closed, type KeyedEndpoint, ref, words } from '../description.ts';
+import { CONTENT_TYPE, closed, ref, words } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
 import type { KeyedRoute } from '../routes.ts';
 
 /** Cached, but revalidated each time: a field that an update adds is seen at once. */
 const CACHE_CONTROL = 'no-cache';
 
-export const SCHEMA: KeyedEndpoint = {
+const DOCUMENT = JSON.stringify({ schema_version: SCHEMA_VERSION, fields: schemaFields() });
+const ENTITY_TAG = `"${hash('sha256', DOCUMENT, 'base64url').slice(0, 22)}"`;
+
+export const SCHEMA: KeyedRoute = {
   path: '/v1/schema/detection',
   method: 'GET',
   head: 'headDetectionSchema',
@@ -45,18 +48,10 @@ export const SCHEMA: KeyedEndpoint = {
       description: Type.String({ minLength: 1 }),
     }),
   },
+  answer(_service, { query, request }) {
+    readParameters(query, SCHEMA_PARAMETERS);
+    const isKnown = namesEntityTag(request.headers['if-none-match'], ENTITY_TAG);
+    const common = { cacheControl: CACHE_CONTROL, headers: ['ETag', ENTITY_TAG] };
+    return isKnown ? { status: 304, body: '', ...common } : { status: 200, body: DOCUMENT, ...common };
+  },
 };
-
-export function schemaRoute(): KeyedRoute {
-  const document = JSON.stringify({ schema_version: SCHEMA_VERSION, fields: schemaFields() });
-  const etag = `"${hash('sha256', document, 'base64url').slice(0, 22)}"`;
-  const common = { cacheControl: CACHE_CONTROL, headers: ['ETag', etag] };
-  return {
-    ...SCHEMA,
-    answer({ query, request }) {
-      readParameters(query, SCHEMA_PARAMETERS);
-      const isKnown = namesEntityTag(request.headers['if-none-match'], etag);
-      return isKnown ? { status: 304, body: '', ...common } : { status: 200, body: document, ...common };
-    },
-  };
-}

@@ -1,33 +1,26 @@
 /** POST /oauth/token: an access token for a client's credentials (RFC 6749, 4.4 and 5). */
 import { Type } from '@sinclair/typebox';
-import type { AccessReader } from '../../auth/access-reader.ts';
 import { grantToken, isBasic, readTokenRequest } from '../../auth/client-credentials.ts';
 import { isKeyId } from '../../auth/key-form.ts';
-import type { AccessTokens } from '../../auth/token.ts';
 import { grouped } from '../../counted.ts';
 import { TOKEN_BODY_BYTES_MAX, TOKEN_LIFETIME_MS } from '../../limits/api-limits.ts';
-import { type TokenRate, tooMany } from '../../limits/request-rate.ts';
+import { tooMany } from '../../limits/request-rate.ts';
 import { OAUTH_ERRORS, type OAuthErrorCode } from '../../problem-titles.ts';
 import { Refused } from '../../refused.ts';
-import { type Now, SECOND_MS } from '../../time.ts';
+import { SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
-import { closed, header, type OpenEndpoint, optional, words } from '../description.ts';
+import { closed, header, optional, words } from '../description.ts';
+import type { Answer } from '../exchange.ts';
 import { renderOAuthError } from '../problem.ts';
 import { TOKEN_PATH } from '../reply.ts';
-import type { Answer, OpenCall, OpenRoute } from '../routes.ts';
-
-export interface TokenSources {
-  readonly access: AccessReader;
-  readonly tokens: AccessTokens;
-  readonly rate: TokenRate;
-  readonly now: Now;
-}
+import type { OpenCall, OpenRoute } from '../routes.ts';
+import type { Service } from '../service.ts';
 
 const BASIC = 'Basic realm="svc-data"';
 export const GRANT_TYPE = 'client_credentials';
 const TOKEN_SECONDS = TOKEN_LIFETIME_MS / SECOND_MS;
 
-export const TOKEN: OpenEndpoint = {
+export const TOKEN: OpenRoute = {
   path: TOKEN_PATH,
   method: 'POST',
   id: 'createToken',
@@ -92,15 +85,14 @@ export const TOKEN: OpenEndpoint = {
       scope: Type.String({ description: 'Space-separated scopes of the token.' }),
     }),
   },
+  answer: answerToken,
 };
 
-export function tokenRoute(sources: TokenSources): OpenRoute {
-  return { ...TOKEN, answer: (call) => answerToken(sources, call) };
-}
-
 /** @throws Refused `content_too_large`, `rate_limited`, `unavailable` */
-async function answerToken(sources: TokenSources, { address, request, claim }: OpenCall): Promise<Answer> {
-  const { rate, access: store, tokens } = sources;
+async function answerToken(
+  { tokenRate: rate, access: store, tokens, now }: Service,
+  { address, request, claim }: OpenCall,
+): Promise<Answer> {
   const body = await readBody(request, TOKEN_BODY_BYTES_MAX);
   if (body.kind === 'too_large')
     throw new Refused(
@@ -108,7 +100,7 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
       `The request body must not exceed ${grouped(TOKEN_BODY_BYTES_MAX)} bytes.`,
     );
   // After the body: a slow request must not count in a minute that is over.
-  const nowMs = sources.now();
+  const nowMs = now();
   const byAddress = rate.takeAddress(address, nowMs);
   if (byAddress !== null) throw tooManyTokens(byAddress, 'from this address');
   if (body.kind === 'broken')

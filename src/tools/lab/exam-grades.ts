@@ -76,22 +76,15 @@ export const RULES = {
 
 export type RuleName = keyof typeof RULES;
 
-export interface Finding {
-  readonly rule: RuleName;
-  readonly means: string;
-  readonly documentation: string;
-  /** `advice`: the exam cannot tell whether the client does this otherwise. */
-  readonly outcome: 'passed' | 'failed' | 'not_tested' | 'advice';
-  /** What the exam observed, or why it could not; empty if the client passed. */
-  readonly detail: string;
-  /** Numbers of the requests in the report. */
-  readonly requests: readonly number[];
-}
+export type Finding = ReturnType<typeof gradeClient>[number];
 
 const SHOWN_MAX = 5;
 
-/** @returns one finding for each rule, in the order of {@link RULES} */
-export function gradeClient(evidence: Evidence): Finding[] {
+/**
+ * @returns one finding for each rule, in the order of {@link RULES}: `advice` if the exam cannot tell whether the client does
+ *   this otherwise. `detail`: what it observed, or why it could not; empty if the client passed. `requests`: their numbers
+ */
+export function gradeClient(evidence: Evidence) {
   return (Object.keys(RULES) as RuleName[]).map((rule) => {
     const [means, documentation, check]: Rule = RULES[rule];
     const result = check(evidence);
@@ -100,7 +93,7 @@ export function gradeClient(evidence: Evidence): Finding[] {
     const details = result.slice(0, SHOWN_MAX).map(({ detail }) => detail);
     if (result.length > SHOWN_MAX) details.push(`${result.length - SHOWN_MAX} more`);
     const requests = [...new Set(result.flatMap((violation) => violation.requests))];
-    const outcome = result.length === 0 ? 'passed' : 'failed';
+    const outcome = result.length === 0 ? ('passed' as const) : ('failed' as const);
     return { ...head, outcome, detail: details.join('; '), requests };
   });
 }

@@ -8,11 +8,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CLIENT_NOT_VALID } from '../../auth/client-credentials.ts';
 import type { Credential } from '../../auth/credential-check.ts';
 import { now } from '../../clock.ts';
+import type { Endpoint } from '../../http/description.ts';
 import { invalidClient, oauthError, tooManyTokens } from '../../http/endpoints/token.ts';
-import type { Exchange, Intervention } from '../../http/exchange.ts';
+import type { Answer, Exchange, Intervention } from '../../http/exchange.ts';
 import { nextLink } from '../../http/next-link.ts';
 import { byteLength, isEvents, sendAnswer, writeHead } from '../../http/reply.ts';
-import { type Answer, type Route, splitTarget } from '../../http/routes.ts';
+import { splitTarget } from '../../http/routes.ts';
 import { allowanceUsed, nextDayMs } from '../../limits/daily-rows.ts';
 import { rateLimited } from '../../limits/request-rate.ts';
 import type { FaultSpec } from '../../operations/lab.ts';
@@ -26,7 +27,7 @@ interface Begun {
   readonly request: IncomingMessage;
   readonly exchange: Exchange;
   /** Null for a path or method that does not exist: such a request has no fault. */
-  readonly route: Route | null;
+  readonly route: Endpoint | null;
   readonly fault: Fault | null;
   readonly record: RequestRecord;
   readonly baseUrl: string;

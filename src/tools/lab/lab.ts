@@ -19,8 +19,9 @@ import { listSubscriptions } from '../../auth/subscriptions.ts';
 import { moveClock, now } from '../../clock.ts';
 import { isLoopback } from '../../config/listening.ts';
 import type { Config } from '../../config/load.ts';
+import type { Endpoint } from '../../http/description.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { type Route, splitTarget } from '../../http/routes.ts';
+import { splitTarget } from '../../http/routes.ts';
 import type { IngestRequest } from '../../ingest/requests/requests.ts';
 import { PAGE_ROWS_DEFAULT, SINCE_AGE_MAX_MS } from '../../limits/api-limits.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
@@ -84,7 +85,7 @@ export class Lab implements LabJoined {
     return true;
   }
 
-  begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): LabRequest {
+  begin(request: IncomingMessage, exchange: Exchange, route: Endpoint | null, baseUrl: string): LabRequest {
     const endpoint = route?.id ?? null;
     const waits = () => this.#running().waiting.isIdle(request.socket);
     const record = this.requests.begin(request, endpoint, waits);

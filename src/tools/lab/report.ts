@@ -3,26 +3,13 @@ import type { IncomingMessage } from 'node:http';
 import { now } from '../../clock.ts';
 import { splitTarget } from '../../http/routes.ts';
 
-export interface RequestRecord {
-  /** From 1, in the order of arrival. */
-  readonly number: number;
-  /** Time of arrival, by the lab's clock and by the machine's. */
-  readonly at: string;
-  readonly real_at: string;
-  readonly method: string;
-  readonly path: string;
-  /** operationId; null for a path or method that does not exist. */
-  readonly endpoint: string | null;
-  /** The parameters as sent. Several values of one name are joined with commas. */
-  readonly parameters: Readonly<Record<string, string>>;
-  readonly user_agent: string | null;
-  readonly prefer: string | null;
-  /** Whether it waits at the head of the stream, and has seen every change so far. */
-  readonly waits: boolean;
+export type RequestRecord = ReturnType<typeof recordOf>;
+
+/** What is known of a request once it is answered; all of it null before, and without an answer. */
+interface Answered {
   key_id: string | null;
   /** Id of the fault that it met. */
   fault: string | null;
-  /** Null before the answer, and if the connection ended without one. */
   status: number | null;
   /** Null for a good answer. */
   code: string | null;
@@ -32,7 +19,7 @@ export interface RequestRecord {
   cursor_given: string | null;
   has_more: boolean | null;
   as_of: string | null;
-  /** Whether the whole answer was sent before the connection ended; null: not yet known. */
+  /** Whether the whole answer was sent before the connection ended. */
   complete: boolean | null;
   finished_at: string | null;
   real_finished_at: string | null;
@@ -40,7 +27,7 @@ export interface RequestRecord {
 
 const REQUESTS_MAX = 20_000;
 
-const UNANSWERED = {
+const UNANSWERED: Answered = {
   ...{ key_id: null, fault: null, status: null, code: null, retry_after: null },
   ...{ rows: null, cursor_given: null, has_more: null, as_of: null },
   ...{ complete: null, finished_at: null, real_finished_at: null },
@@ -52,23 +39,8 @@ export class Report {
 
   /** @param waits whether the request waits for a change at the moment */
   begin(request: IncomingMessage, endpoint: string | null, waits: () => boolean): RequestRecord {
-    const { path, query } = splitTarget(request.url ?? '');
-    const { 'user-agent': userAgent, prefer } = request.headers;
     this.#count += 1;
-    const record: RequestRecord = {
-      number: this.#count,
-      ...times(),
-      method: request.method ?? '',
-      path,
-      endpoint,
-      parameters: parametersOf(query),
-      user_agent: userAgent ?? null,
-      prefer: prefer === undefined ? null : String(prefer),
-      get waits() {
-        return this.status === null && waits();
-      },
-      ...UNANSWERED,
-    };
+    const record = recordOf(this.#count, request, endpoint, waits);
     this.#requests.push(record);
     if (this.#requests.length > REQUESTS_MAX) this.#requests.shift();
     return record;
@@ -109,6 +81,30 @@ export class Report {
   clear(): void {
     this.#requests = [];
   }
+}
+
+/**
+ * @param number from 1, in the order of arrival
+ * @returns `at`, `real_at`: when it arrived, by the lab's clock and by the machine's; `endpoint`: its operationId; null for a
+ *   path or method that does not exist; `waits`: whether it waits at the head of the stream, and has seen every change so far
+ */
+function recordOf(number: number, request: IncomingMessage, endpoint: string | null, waits: () => boolean) {
+  const { path, query } = splitTarget(request.url ?? '');
+  const { 'user-agent': userAgent, prefer } = request.headers;
+  return {
+    number,
+    ...times(),
+    method: request.method ?? '',
+    path,
+    endpoint,
+    parameters: parametersOf(query),
+    user_agent: userAgent ?? null,
+    prefer: prefer === undefined ? null : String(prefer),
+    get waits(): boolean {
+      return this.status === null && waits();
+    },
+    ...UNANSWERED,
+  };
 }
 
 function times(): { at: string; real_at: string } {
