@@ -45,7 +45,7 @@ export const CONFORMANCE: readonly Rule[] = [
   ]),
   ...rules('Detection', [
     'with fields only those, plus id and version | filters | fields: the named ones plus id and version, complete objects, in detection order',
-    'fields appear in the order of the table | schema | the schema lists every field, in order',
+    'fields appear in the order of the table | fields | the schema lists every field, in order, with the type, the nulls and the content types that are served',
     ...[...FIELDS.map(({ path }) => path), 'article.publisher'].map(
       (path) => `${path}: type, null, content types | fields | ${path}`,
     ),
