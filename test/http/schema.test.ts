@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { schemaFields } from '../../src/detection/fields.ts';
-import { exchangeBytes } from '../support/raw-http.ts';
+import { bearer, exchangeBytes, rawRequest } from '../support/raw-http.ts';
 import { sharedServer } from '../support/server.ts';
 
 const PATH = '/v1/schema/detection';
@@ -115,7 +115,7 @@ function comparable(head: string): string {
 }
 
 function exchange(method: string, headers: string, query = '', authorization?: string): Promise<string> {
-  const credential = authorization ?? `Authorization: Bearer ${key}\r\n`;
-  const head = `${method} ${PATH}${query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`;
-  return exchangeBytes(server.port, `${head}${credential}${headers}\r\n`);
+  const credential = authorization ?? bearer(key);
+  const all = `Connection: close\r\n${credential}${headers}`;
+  return exchangeBytes(server.port, rawRequest(`${method} ${PATH}${query}`, all));
 }
