@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { DOORS, ROOMS } from './support/import-table.ts';
+import { DOORS, HELPERS, ROOMS } from './support/import-table.ts';
 import { tableRows, topic } from './support/manual.ts';
 import { importsOf, roomOf, root, type SourceFile, sources } from './support/project-files.ts';
 import { testsByName } from './support/test-files.ts';
@@ -43,7 +43,7 @@ test('folders import exactly the folders that the table allows', () => {
     const allowed = ROOMS[room] ?? [];
     for (const specifier of file.imports.filter((one) => one.startsWith('.') && one.endsWith('.ts'))) {
       const other = roomOf(targetOf(file, specifier));
-      if (other === room) continue;
+      if (other === room || HELPERS.includes(other)) continue;
       used.set(room, (used.get(room) ?? new Set()).add(other));
       if (!allowed.includes(other)) refused.push(`src/${file.name} imports ${specifier}`);
     }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { runBeside } from '../support/command.ts';
+import { runToEnd } from '../support/command.ts';
 import { readerOf } from '../support/lab.ts';
 import {
   ACCOUNT,
@@ -131,7 +131,7 @@ describe('a start', () => {
     const file = written(`${ACCOUNT}${SUBSCRIPTION}${KEY}`);
     const start = () => serving(file, async (run) => lineOf(run, DIFFERS)?.differences, other);
     assert.equal(await start(), undefined);
-    const rotate = await runBeside(['key', 'rotate', 'abcdefghij23', '--data', other, '--config', file]);
+    const rotate = runToEnd(['key', 'rotate', 'abcdefghij23', '--data', other, '--config', file]);
     assert.equal(rotate.status, 0, rotate.stderr);
     await json('key', 'set', 'abcdefghij23', '--expires', 'none', '--data', other);
     await json('key', 'revoke', 'abcdefghij23', '--yes', '--data', other);
@@ -158,7 +158,7 @@ describe('a configuration that cannot be applied is exit code 78, and creates no
     test(name, async () => {
       const data = join(folder, `refused ${name}`);
       const args = ['serve', '--data', data, '--config', written(toml), '--port', '0'];
-      const { status, stderr } = await runBeside(args);
+      const { status, stderr } = runToEnd(args);
       assert.equal(status, 78, stderr);
       assert.match(stderr, problem);
       if (existsSync(join(data, 'access.db')))

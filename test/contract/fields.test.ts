@@ -74,8 +74,12 @@ const shown = new Map<string, Record<string, unknown>[]>([
   ['alone', await Promise.all(IDS.map((id) => read(`/v1/detections/${id}`)))],
 ]);
 
+/** In the order of the contract. */
+const paths: string[] = [];
+
 /** @param expected one value for each row, or a function of the row */
 function fieldTest(path: string, ...expected: Expected[]): void {
+  paths.push(path);
   test(path, () => {
     assert.equal(expected.length, ROWS.length);
     for (const [endpoint, detections] of shown) {
@@ -128,6 +132,7 @@ fieldTest('source.published_at', '2026-10-01T10:00:00Z', null, '2026-10-01T10:00
 fieldTest('source.language', 'de', null, ABSENT, ABSENT);
 fieldTest('source.syndicated', true, null, ABSENT, ABSENT);
 fieldTest('source.sentences', 12, null, ABSENT, ABSENT);
+paths.push('source.image_url');
 test('source.image_url', async () => {
   for (const [endpoint, detections] of shown) {
     const [text, least, given, own] = detections.map((detection) => valueAt(detection, 'source.image_url'));
@@ -161,6 +166,30 @@ fieldTest('article.print', false, false, ABSENT, ABSENT);
 fieldTest('article.image_url', ABSENT, ABSENT, 'https://cdn.example.net/x.png', null);
 fieldTest('customer', ...all(null));
 fieldTest('classification', ...all(null));
+
+/** Fields without a value here. */
+const RESERVED: Readonly<Record<string, string>> = { customer: 'boolean', classification: 'string' };
+
+function typeOf(path: string, values: readonly unknown[]): string | undefined {
+  const [value, ...others] = values.filter((one) => one !== null);
+  if (value === undefined) return RESERVED[path];
+  if (typeof value === 'number') return [value, ...others].every(Number.isInteger) ? 'integer' : 'number';
+  return /^\d{4}-\d\d-\d\dT/.test(String(value)) ? 'timestamp' : typeof value;
+}
+
+test('the schema lists every field, in order, with the type, the nulls and the content types that are served', async () => {
+  const { schema_version, fields, ...more } = await read('/v1/schema/detection');
+  assert.deepEqual([schema_version, more], ['v1', {}]);
+  const served = paths.map((path) => {
+    const values = pick(stream.data).map((detection) => valueAt(detection, path));
+    const content_types = ['text', 'image'].filter((_, at) => values[2 * at] !== ABSENT);
+    const present = values.filter((value) => value !== ABSENT);
+    return { path, type: typeOf(path, present), nullable: present.includes(null), content_types };
+  });
+  const said = ({ path, type, nullable, content_types }: (typeof served)[number]) =>
+    [path, type, nullable, content_types].join(' ');
+  assert.deepEqual(fields.map(said), served.filter(({ path }) => path !== 'article.publisher').map(said));
+});
 
 test('as_of is the earliest newest_done of health for the content types read', async () => {
   const laterMs = nextWindowMs();

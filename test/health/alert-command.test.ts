@@ -3,15 +3,17 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { beforeEach, test } from 'node:test';
 import { pino } from 'pino';
 import { type AlertCommand, createAlertCommand } from '../../src/health/alert-command.ts';
 import { sampleText } from '../../src/samples/samples.ts';
 import { startAppliance } from '../support/appliance.ts';
+import { listen } from '../support/free-port.ts';
 import { without } from '../support/installed.ts';
 import { example } from '../support/manual.ts';
-import { startSmtpSink } from '../support/smtp-sink.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
@@ -148,3 +150,28 @@ test('the sample mails each alert, and marks urgent ones', { skip: without('jq',
     assert.equal(existsSync(join(folder, 'pwned')), false);
   }
 });
+
+/** A mail server on loopback that takes one message a connection, and keeps it; `using` closes it. */
+async function startSmtpSink() {
+  /** The lines of each message, after the envelope; dots that the protocol doubles are single. */
+  const messages: string[][] = [];
+  const server = createServer((socket) => {
+    let message: string[] | null = null;
+    const reply = (text: string) => socket.write(`${text}\r\n`);
+    reply('220 sink');
+    createInterface({ input: socket }).on('line', (line) => {
+      if (message === null) {
+        const [command = ''] = line.toUpperCase().split(/[ :]/);
+        if (command === 'DATA') message = [];
+        reply(command === 'DATA' ? '354 go on' : command === 'QUIT' ? '221 bye' : '250 ok');
+      } else if (line === '.') {
+        messages.push(message);
+        message = null;
+        reply('250 taken');
+      } else message.push(line.replace(/^\./, ''));
+    });
+    socket.on('error', () => {});
+  });
+  const url = `smtp://127.0.0.1:${await listen(server)}`;
+  return { url, messages, [Symbol.dispose]: () => void server.close() };
+}

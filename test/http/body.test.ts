@@ -30,6 +30,7 @@ async function statusesOf(bytes: string, requests: readonly string[], thenEnd = 
 /** A well-formed token request without a body, which gets a specific error. */
 const UNTYPED = `${POST_TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`;
 
+/** What is ambiguous besides is in hostile-requests.test.ts. */
 const BROKEN: readonly (readonly [what: string, rest: string, thenEnd?: true])[] = [
   ['a chunk size that is none', `${CHUNKED}zz\r\n`],
   ['a chunk that is longer than its size', `${CHUNKED}5\r\nabcdeXX\r\n`],
@@ -37,10 +38,6 @@ const BROKEN: readonly (readonly [what: string, rest: string, thenEnd?: true])[]
   ['a flood of chunk extensions', `${CHUNKED}5;${'x'.repeat(3_000_000)}\r\nabcde\r\n0\r\n\r\n`],
   ['a chunked body that ends early', `${CHUNKED}5\r\nab`, true],
   ['a body shorter than its Content-Length', 'Content-Length: 50\r\n\r\ngrant_type=', true],
-  ['both Content-Length and Transfer-Encoding', `Content-Length: 5\r\n${CHUNKED}0\r\n\r\n`],
-  ['two different Content-Lengths', 'Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef'],
-  ['a Content-Length that is none', 'Content-Length: +5\r\n\r\nabcde'],
-  ['a coding that is not chunked', 'Transfer-Encoding: gzip\r\n\r\n'],
   ['a malformed Host', 'Host: y\r\nConnection: close\r\n\r\n'],
   ['an expectation nobody meets', 'Expect: tea\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'],
 ];

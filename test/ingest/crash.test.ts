@@ -16,8 +16,10 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { listSegments } from '../../src/log/segment.ts';
 import { createInstallation, putFile } from '../support/appliance.ts';
+import { countOf, reading } from '../support/database-content.ts';
 import { contentOf, fileName, newRow, nextWindowMs } from '../support/export-files.ts';
-import { detectionsOf, isErrorLine, loggedFiles } from '../support/installation-state.ts';
+import { isErrorLine, loggedFiles } from '../support/installation-state.ts';
+import { checkStreams } from '../support/streams.ts';
 
 interface Crash {
   /** How many bytes of the file's entry are in the log; null: all of it. */
@@ -57,7 +59,8 @@ for (const [moment, { logged, isCommitted, isBad = false, again }] of Object.ent
     copyFileSync(database, `${database}.before`);
     const segment = listSegments(join(data, 'log')).at(-1)?.path ?? '';
     const bytes = statSync(segment).size;
-    const before = detectionsOf({ data }).length;
+    const detections = () => reading(database, (db) => countOf(db, 'detection'));
+    const before = detections();
     const name = fileName('newswire', nextWindowMs());
     const content = isBad ? Buffer.from('broken\n') : contentOf('ndjson', [newRow(), newRow()]);
     const { line } = await processed(name, content);
@@ -76,7 +79,8 @@ for (const [moment, { logged, isCommitted, isBad = false, again }] of Object.ent
     assert.deepEqual(readdirSync(join(drop, '.taken')), []);
     assert.ok(readFileSync(archived).equals(content));
     assert.equal(existsSync(`${archived}.reason.json`), isBad);
-    assert.equal(detectionsOf({ data }).length, before + (isBad ? 1 : 3));
+    assert.equal(detections(), before + (isBad ? 1 : 3));
+    reading(database, checkStreams);
     const records = new Map(loggedFiles(data).map((record) => [record.number, record]));
     const [first, second] = [number, number + 1].map((one) => records.get(one)?.name);
     assert.deepEqual([first, second], again ? [undefined, name] : [name, next]);

@@ -5,7 +5,6 @@ import { basename } from 'node:path';
 import { test } from 'node:test';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
-import { followStream } from '../support/arrivals.ts';
 import { assertFailed } from '../support/command.ts';
 import {
   contentOf,
@@ -21,7 +20,7 @@ import { exportTrials, later } from '../support/export-trials.ts';
 import { alertsOf, loggedFiles, openAlertsOf } from '../support/installation-state.ts';
 
 const appliance = await sharedAppliance();
-const { inDrop, reasonBeside, window, windowStatus } = exportTrials(() => appliance);
+const { inDrop, reasonBeside, window, windowStatus, followStream } = exportTrials(() => appliance);
 
 const reset = (...windows: number[]) => window('reset', 'newswire', ...windows.map(formatMs));
 const drop = (windowMs: number, ...rows: Row[]) =>
@@ -54,7 +53,7 @@ test('files for a failed window are held; window reset reads the newest of them 
   const waits = `${older} +its window has failed +To read it, run: wirewatch window reset newswire`;
   assert.match(appliance.cli(['ingest', 'status']).stdout, new RegExp(waits));
   for (const row of [one, two, three]) assert.equal(await appliance.detection(idOf(row)), null);
-  const arrived = await followStream(appliance);
+  const arrived = await followStream();
 
   const { outcome, file } = window('reset', 'newswire', name.split('.')[1] ?? '').document;
   assert.deepEqual([outcome, basename(file)], ['applied', name]);
@@ -128,7 +127,7 @@ test('without a held file, window reset reads the failed one again', async () =>
   // An operator fixes the file in place.
   const row = newRow();
   writeFileSync(inDrop('failed', name), ndjson([row]));
-  const arrived = await followStream(appliance);
+  const arrived = await followStream();
   const fixed = reset(windowMs);
   assert.equal(fixed.status, 0, fixed.stderr);
   assert.equal(windowStatus('newswire', windowMs), 'done');

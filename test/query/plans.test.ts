@@ -41,7 +41,6 @@ import { COUNT_DETECTIONS } from '../../src/store/subscription-rows.ts';
 import { COUNT_UNKNOWN, SELECT_RESETTABLE } from '../../src/windows/ledger.ts';
 import { COUNT_WINDOWS } from '../../src/windows/reach.ts';
 import { openAccess } from '../support/access.ts';
-import { planOf } from '../support/query-plan.ts';
 import { createTestStore } from '../support/store.ts';
 import { testFolder } from '../support/test-folder.ts';
 
@@ -193,6 +192,14 @@ test('a request reads its key by one lookup in each table', () => {
   for (const sql of [SELECT_KEY_FOR_REQUEST, SELECT_PROOF])
     assert.doesNotMatch(planOf(access, sql), /^SCAN/m);
 });
+
+/** How SQLite would run a statement: the steps, one a line. Its numbers are bound as 1. */
+function planOf(db: Database, sql: string): string {
+  const names = [...sql.matchAll(/[@:]([a-z]\w*)/g)].map(([, name = '']) => [name, 1]);
+  const values = names.length > 0 ? [Object.fromEntries(names)] : Array(sql.split('?').length - 1).fill(1);
+  const lines = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(...values);
+  return lines.map(({ detail }) => detail).join('\n');
+}
 
 /** The steps that read a table or sort, in alphabetical order, without lookups of one row by its number. */
 function stepsOf(db: Database, sql: string): string[] {

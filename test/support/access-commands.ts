@@ -1,7 +1,7 @@
 /** Commands on one data folder with two accounts and three subscriptions, and assertions on their results. */
 import assert from 'node:assert/strict';
 import { before } from 'node:test';
-import { runBeside } from './command.ts';
+import { runToEnd } from './command.ts';
 import { testFolder } from './test-folder.ts';
 
 export const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
@@ -27,7 +27,7 @@ export function prepareAccess(): void {
 }
 
 /** Runs one command on the shared data folder, unless it names another. */
-export const wirewatch = (...args: string[]) => runBeside(args, { WIREWATCH_DATA: root });
+export const wirewatch = async (...args: string[]) => runToEnd(args, { WIREWATCH_DATA: root });
 
 /** What a command prints that must succeed, without a word on stderr. */
 export async function printed(...args: string[]): Promise<string> {

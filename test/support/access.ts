@@ -1,9 +1,7 @@
-/** Opens access.db for tests, makes keys in it, and reads segments of a log. */
-import { readFileSync } from 'node:fs';
+/** Opens access.db for tests, and makes keys in it. */
 import { createKey, hashKey } from '../../src/auth/key-form.ts';
 import { addKey, type KeyTerms, type NewKey, type NewKeyTerms } from '../../src/auth/keys.ts';
 import { type OpenAccessOptions, openAccess as open } from '../../src/auth/open-access.ts';
-import { decodeLines, framesOf } from '../../src/log/frame.ts';
 import type { Database } from '../../src/store/database.ts';
 
 export function openAccess(root: string, options: Partial<OpenAccessOptions> = {}): Database {
@@ -23,9 +21,4 @@ export function addTestKey(db: Database, nowMs: number, terms: TestTerms): { id:
   const proof = { id: made.id, prefix: 'ww', hash: hashKey(made.key) };
   addKey(db, { ...USUAL_TERMS, account_id: 'agency', ...terms, ...proof }, nowMs);
   return made;
-}
-
-/** All lines of a segment of a log. */
-export function textOfSegment(path: string): string {
-  return [...framesOf(readFileSync(path), path)].flatMap(decodeLines).join('\n');
 }

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Finding } from '../../src/check/finding.ts';
-import { runBeside, succeedBeside } from './command.ts';
+import { runToEnd, succeed } from './command.ts';
 import { inFolder, type RunningProgram, serve } from './program.ts';
 
 export type Checked = ReturnType<typeof findingsOf>;
 
 export async function check(data: string, ...args: string[]): Promise<Checked> {
-  const { status, stdout, stderr } = await runBeside(['check', '--json', '--data', data, ...args]);
+  const { status, stdout, stderr } = runToEnd(['check', '--json', '--data', data, ...args]);
   return findingsOf(status, stdout, stderr);
 }
 
@@ -37,7 +37,7 @@ function findingsOf(code: number | null, stdout: string, stderr: string) {
 export const withAccount = (use: (data: string, folder: string) => Promise<void>) =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
-    await succeedBeside(['account', 'add', 'acme', '--name', 'Acme', '--data', data]);
+    succeed(['account', 'add', 'acme', '--name', 'Acme', '--data', data]);
     await use(data, folder);
   });
 

@@ -17,17 +17,11 @@ import {
 } from '../../src/openapi/operations.ts';
 import { SCHEMAS } from '../../src/openapi/schemas.ts';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../../src/problem-titles.ts';
+import type { RawResponse } from './raw-http.ts';
 import { words } from './words.ts';
 
-/** A response that a test received without `fetch`. */
-export interface ReceivedResponse {
-  readonly method: string;
-  /** Path and query as sent. */
-  readonly target: string;
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: string;
-}
+/** A response that a test received without `fetch`; the target is path and query as sent. */
+type ReceivedResponse = RawResponse & { readonly method: string; readonly target: string };
 
 /** Headers that a response must not have unless the document names them. */
 const MEANINGFUL_HEADERS = words(`

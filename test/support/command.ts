@@ -10,7 +10,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { testFolder } from './test-folder.ts';
-import { canBeWarm, runWarm, runWarmBeside } from './warm-commands.ts';
+import { canBeWarm, runWarm } from './warm-commands.ts';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
 
@@ -72,14 +72,12 @@ export function runToEnd(
   return runWarm({ args, script: MAIN, environment: options.env, cwd: cwd ?? null });
 }
 
-/** As {@link runToEnd}, but other things happen meanwhile, such as the responses of a server in the test itself. */
+/** Starts the program for one command; other things happen meanwhile, such as responses of a server in the test itself. */
 export async function runBeside(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
 ): Promise<EndedCommand> {
   const { command, args: all, options } = programCommand(args, settings);
-  if (canBeWarm(args, settings))
-    return runWarmBeside({ args, script: MAIN, environment: options.env, cwd: null });
   const child = spawn(command, all, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   const [stdout, stderr, [status]] = await Promise.all([
     text(child.stdout),

@@ -3,18 +3,12 @@ import type { Browser, Locator } from 'playwright-core';
 import type { Appliance } from './appliance.ts';
 import { watchedPage } from './browser.ts';
 import { linkOf } from './console-client.ts';
+import { words } from './words.ts';
 
 /** The views that need no detection of the installation. */
-export const VIEWS = [
-  'overview',
-  'windows',
-  'files',
-  'customers',
-  'detections',
-  'detections?mode=search',
-  'history',
-  'manual',
-];
+export const VIEWS = words(
+  'overview windows files customers detections detections?mode=search history manual',
+);
 
 export type ConsolePage = Awaited<ReturnType<typeof openConsolePage>>;
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { formatMs } from '../../src/time.ts';
 import type { Appliance } from './appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
+import { follow, readerOf } from './lab.ts';
 
 /** @param appliance returns the current appliance */
 export function exportTrials(appliance: () => Appliance) {
@@ -31,7 +32,17 @@ export function exportTrials(appliance: () => Appliance) {
     return windows.find(({ window_start }) => window_start === formatMs(windowMs))?.status;
   }
 
-  return { inDrop, reasonBeside, ingestAnother, window, windowStatus };
+  /** Starts at the end of the change stream. @returns lists later changes in order: `id version event` */
+  async function followStream(): Promise<() => Promise<string[]>> {
+    const reader = readerOf(appliance().serving().url, appliance().key);
+    const { cursor } = await follow(reader, `since=${new Date().toISOString()}`);
+    return async () => {
+      const { rows } = await follow(reader, `cursor=${cursor}`);
+      return rows.map(({ id, version, event }) => `${id} ${version} ${event}`);
+    };
+  }
+
+  return { inDrop, reasonBeside, ingestAnother, window, windowStatus, followStream };
 }
 
 export function later(row: Row, members: Row = {}): Row {

@@ -15,6 +15,7 @@ import type { Database } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { openAccess } from './access.ts';
 import { type Content, contentOfDetections } from './database-content.ts';
+import { patchedAll } from './patched-fs.ts';
 import { type TestRow, testMatch, testState } from './store.ts';
 
 export type History = Awaited<ReturnType<typeof createHistory>>;
@@ -182,30 +183,21 @@ export async function withHistory(use: (history: History, content: Content) => P
 }
 
 /** Until disposed, does something before each commit of a database, and instead of it if that throws. */
-export function beforeCommit(db: Database, act: () => void): Disposable {
-  const exec = db.exec.bind(db);
-  db.exec = (sql) => {
-    if (sql === 'COMMIT') act();
-    return exec(sql);
-  };
-  return {
-    [Symbol.dispose]() {
-      db.exec = exec;
-    },
-  };
-}
-
-export interface TestWriterOptions {
-  readonly now?: () => number;
-  readonly onDelivered?: (firstPosition: number, deliveredAtMs: number) => void;
-  readonly segmentBytes?: number;
-}
+export const beforeCommit = (db: Database, act: () => void): Disposable =>
+  patchedAll(db, ['exec'], (exec, args) => {
+    if (args[0] === 'COMMIT') act();
+    return exec(...args);
+  });
 
 /** @param folder the log is created in its subfolder `log` */
 export function streamWriterOn(
   db: Database,
   folder: string,
-  { now = Date.now, onDelivered = () => {}, segmentBytes = 1_000_000 }: TestWriterOptions = {},
+  {
+    now = Date.now,
+    onDelivered = (_position: number, _atMs: number): void => {},
+    segmentBytes = 1_000_000,
+  } = {},
 ): StreamWriter {
   const log = join(folder, 'log');
   const options = { folder: log, segmentBytes } as const;

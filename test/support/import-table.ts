@@ -6,77 +6,59 @@ function listed(table: Readonly<Record<string, string>>): Readonly<Record<string
   return Object.fromEntries(Object.entries(table).map(([name, list]) => [name, words(list)]));
 }
 
+/** Files directly in src/ that know nothing of the service: every other file may import them. */
+export const HELPERS = words(`
+  addresses.ts bounded-map.ts counted.ts get-or-make.ts is-object.ts nearest.ts one-at-a-time.ts pace.ts packed.ts
+  printable.ts problem-titles.ts refused.ts text-lines.ts time.ts version.ts`);
+
 /**
- * The folders of src, each with the others that it may import; a file directly in src/ counts as a folder, and so does
- * a folder in tools/. One that is not here may import none. The test fails for any other import, and for listed ones
- * that are unused.
+ * The folders of src, each with the others that it may import besides {@link HELPERS}; a file directly in src/ counts as
+ * a folder, and so does a folder in tools/. One that is not here may import none. The test fails for any other import,
+ * and for listed ones that are unused.
  */
 export const ROOMS = listed({
-  'time-zone.ts': 'bounded-map.ts get-or-make.ts',
-  'zone-days.ts': 'bounded-map.ts get-or-make.ts time.ts',
-  'refused.ts': 'problem-titles.ts',
-  'clock.ts': 'time.ts',
-  'hanging-calls.ts': 'time.ts',
-  'log-output.ts': 'pace.ts printable.ts',
-  'logger.ts': 'log-output.ts printable.ts refused.ts',
-  'thread-call.ts': 'refused.ts',
-  detection: 'bounded-map.ts get-or-make.ts is-object.ts seal.ts',
-  limits: 'addresses.ts bounded-map.ts counted.ts get-or-make.ts one-at-a-time.ts pace.ts refused.ts time.ts',
-  config:
-    'addresses.ts auth copy counted.ts detection exports nearest.ts operations refused.ts store time-zone.ts time.ts',
-  store: 'clock.ts counted.ts get-or-make.ts packed.ts refused.ts time.ts',
-  auth: 'addresses.ts bounded-map.ts clock.ts counted.ts detection limits refused.ts seal.ts store time.ts',
-  windows: 'detection get-or-make.ts store time.ts',
-  log: 'counted.ts detection get-or-make.ts is-object.ts own-process.ts pace.ts refused.ts store time.ts version.ts',
-  exports:
-    'bounded-map.ts counted.ts detection get-or-make.ts is-object.ts nearest.ts refused.ts time.ts zone-days.ts',
-  drop: 'detection exports refused.ts store time.ts windows',
-  ingest: `
-    auth clock.ts counted.ts detection drop exports log pace.ts packed.ts refused.ts store thread-call.ts
-    time.ts wakeable-timer.ts windows`,
-  query: `
-    bounded-map.ts counted.ts detection get-or-make.ts is-object.ts limits log printable.ts refused.ts release-memory.ts
-    seal.ts store time-zone.ts time.ts zone-days.ts`,
-  copy: 'auth clock.ts counted.ts exports hanging-calls.ts ingest is-object.ts log pace.ts refused.ts store time.ts',
-  health:
-    'auth copy counted.ts detection hanging-calls.ts ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
-  check: 'auth config copy drop health http log log-output.ts operations refused.ts store time.ts',
-  'text-layout.ts': 'counted.ts printable.ts',
+  'logger.ts': 'log-output.ts',
+  detection: 'seal.ts',
+  config: 'auth copy detection exports operations store time-zone.ts',
+  store: 'clock.ts',
+  auth: 'clock.ts detection limits seal.ts store',
+  windows: 'detection store',
+  log: 'detection own-process.ts store',
+  exports: 'detection zone-days.ts',
+  drop: 'detection exports store windows',
+  ingest: 'auth clock.ts detection drop exports log store thread-call.ts wakeable-timer.ts windows',
+  query: 'detection limits log release-memory.ts seal.ts store time-zone.ts zone-days.ts',
+  copy: 'auth clock.ts exports hanging-calls.ts ingest log store',
+  health: 'auth copy detection hanging-calls.ts ingest logger.ts store windows',
+  check: 'auth config copy drop health http log log-output.ts operations store',
   operations: `
-    addresses.ts auth config counted.ts detection drop problem-titles.ts exports get-or-make.ts health ingest limits log
-    nearest.ts own-process.ts query refused.ts setup store text-layout.ts time-zone.ts time.ts version.ts windows`,
-  'tools/generate': 'detection exports refused.ts time.ts',
-  manual: 'packed.ts',
-  'tools/pull': 'counted.ts detection refused.ts store text-lines.ts time.ts',
-  samples: 'packed.ts',
-  setup: 'config copy refused.ts samples store',
+    auth config detection drop exports health ingest limits log own-process.ts query setup store
+    text-layout.ts time-zone.ts windows`,
+  'tools/generate': 'detection exports',
+  'tools/pull': 'detection store',
+  setup: 'config copy samples store',
   'tools/lab': `
-    addresses.ts admin appliance.ts auth clock.ts config detection problem-titles.ts http ingest limits log
-    operations query refused.ts store time.ts tools/generate windows`,
-  openapi: 'auth detection is-object.ts problem-titles.ts http',
-  http: `
-    addresses.ts auth clock.ts config counted.ts detection problem-titles.ts health limits logger.ts one-at-a-time.ts pace.ts
-    printable.ts query refused.ts release-memory.ts seal.ts store time.ts`,
+    admin appliance.ts auth clock.ts config detection http ingest limits log operations query store
+    tools/generate windows`,
+  openapi: 'auth detection http',
+  http: 'auth clock.ts config detection health limits logger.ts query release-memory.ts seal.ts store',
   admin: `
-    auth clock.ts config detection drop health http ingest is-object.ts limits logger.ts manual
-    one-at-a-time.ts operations packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
-  console: 'admin auth detection exports operations setup time.ts',
-  'appliance-copy.ts':
-    'auth clock.ts config copy health log logger.ts pace.ts refused.ts store time.ts wakeable-timer.ts',
+    auth clock.ts config detection drop health http ingest limits logger.ts manual operations query seal.ts
+    store thread-call.ts windows`,
+  console: 'admin auth detection exports operations setup',
+  'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts store wakeable-timer.ts',
   'appliance.ts': `
-    admin appliance-copy.ts appliance-ingest.ts auth bounded-map.ts clock.ts config health http ingest
-    limits log logger.ts openapi operations prepare-access.ts store time.ts`,
+    admin appliance-copy.ts appliance-ingest.ts auth clock.ts config health http ingest limits log logger.ts
+    openapi operations prepare-access.ts store`,
   'appliance-ingest.ts': `
-    admin appliance-copy.ts auth bounded-map.ts config health http ingest logger.ts operations pace.ts
-    refused.ts seal.ts store time.ts`,
+    admin appliance-copy.ts auth config health http ingest logger.ts operations seal.ts store`,
   cli: `
-    appliance-ingest.ts appliance.ts auth check clock.ts config copy counted.ts detection exports health
-    ingest log logger.ts manual nearest.ts openapi operations pace.ts packed.ts printable.ts refused.ts
-    samples setup store text-layout.ts text-lines.ts time.ts tools/generate tools/lab tools/pull version.ts windows`,
+    appliance-ingest.ts appliance.ts auth check clock.ts config copy detection exports health ingest log
+    logger.ts manual openapi operations samples setup store text-layout.ts tools/generate tools/lab
+    tools/pull windows`,
   'prepare-access.ts': 'auth clock.ts config logger.ts store',
   'launch.ts': 'setup',
-  'main.ts': 'cli packed.ts',
-  'own-process.ts': 'packed.ts',
+  'main.ts': 'cli',
   'worker.ts': 'admin copy ingest',
 });
 

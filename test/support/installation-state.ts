@@ -12,7 +12,6 @@ import { LogDamage } from '../../src/store/log-errors.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import type { Installation } from './appliance.ts';
 import type { LogLine } from './program.ts';
-import { checkStreams } from './streams.ts';
 import { until } from './until.ts';
 
 /** Names of files that ingest has not moved to their final folder. */
@@ -96,15 +95,4 @@ export function loggedFiles(data: string): LoggedFile[] {
 export function loggedDestinations(data: string): string[] {
   const last = new Map(loggedFiles(data).map((record) => [record.number, record]));
   return [...last.values()].flatMap(({ destination }) => destination ?? []);
-}
-
-const SELECT_DETECTIONS = `
-  SELECT id, version, coalesce(rescored.body, row.body) AS body
-  FROM detection JOIN stream_row AS row USING (place) LEFT JOIN rescored USING (place) ORDER BY id`;
-
-/** Every detection, in order; also checks the streams. */
-export function detectionsOf({ data }: Pick<Installation, 'data'>): unknown[] {
-  using db = openDatabase(join(data, 'detections.db'), 'read');
-  checkStreams(db);
-  return db.prepare(SELECT_DETECTIONS).all();
 }

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import type { Detection } from './appliance.ts';
-import { succeedBeside } from './command.ts';
+import { succeed } from './command.ts';
 import { inFolder, runProgram } from './program.ts';
 import { testFolder } from './test-folder.ts';
 
@@ -42,8 +42,7 @@ export async function startLab(folder: string, args: readonly string[] = []) {
   return {
     ...{ url, key, data, run, post, ...reader },
     /** What a command on its folder prints, as JSON; fails if the command does. */
-    command: async (...args: string[]) =>
-      JSON.parse((await succeedBeside([...args, '--data', data, '--json'])).stdout),
+    command: async (...args: string[]) => JSON.parse(succeed([...args, '--data', data, '--json']).stdout),
     /** The value of an operation; fails if refused. */
     async control(name: string, given: object = {}) {
       const body = JSON.stringify(given);

@@ -8,13 +8,8 @@ export function patched<Name extends keyof typeof fs>(
   name: Name,
   make: (real: (typeof fs)[Name]) => (typeof fs)[Name],
 ): Disposable {
-  const real = fs[name];
-  const put = (call: (typeof fs)[Name]) => {
-    fs[name] = call;
-    syncBuiltinESMExports();
-  };
-  put(make(real));
-  return { [Symbol.dispose]: () => put(real) };
+  const call: Call = make(fs[name]) as Call;
+  return patchedAll(fs, [name], (_, args) => call(...args));
 }
 
 type Call = (...args: unknown[]) => unknown;

@@ -1,7 +1,7 @@
 /** Configurations with accounts, subscriptions and keys, in the test file's own folder. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { succeedBeside } from './command.ts';
+import { succeed } from './command.ts';
 import { testFolder } from './test-folder.ts';
 
 export const folder = testFolder();
@@ -22,8 +22,7 @@ export function written(text: string): string {
   return file;
 }
 
-export const json = async (...args: string[]) =>
-  JSON.parse((await succeedBeside([...args, '--json'])).stdout);
+export const json = async (...args: string[]) => JSON.parse(succeed([...args, '--json']).stdout);
 
 export async function generated(): Promise<Generated> {
   return json('key', 'generate');

@@ -18,47 +18,43 @@ export const REGION = 'eu-test-1';
  */
 export type Fault = '503' | '503 after' | 'hang' | 'hang after' | 'cut' | 'cut after' | '409' | 'other first';
 
-export interface S3Server {
-  readonly endpoint: string;
-  readonly objects: Map<string, Buffer>;
+export type S3Server = Awaited<ReturnType<typeof startS3Server>>;
+
+/** What tests look at and change while it runs. */
+const newState = () => ({
+  objects: new Map<string, Buffer>(),
   /** Method and path of each request, as sent. */
-  readonly requests: string[];
+  requests: [] as string[],
   /** For the next requests, one each, of one method if it is named: `PUT 503`. */
-  readonly faults: (Fault | `${'PUT' | 'GET' | 'DELETE'} ${Fault}`)[];
+  faults: [] as (Fault | `${'PUT' | 'GET' | 'DELETE'} ${Fault}`)[],
   /** As old servers do. */
-  ignoresIfNoneMatch: boolean;
-  pageMax: number;
-  sessionToken: string | undefined;
-  close(): Promise<void>;
-}
+  ignoresIfNoneMatch: false,
+  pageMax: 1000,
+  sessionToken: undefined as string | undefined,
+});
+type State = ReturnType<typeof newState>;
 
 interface Reply {
   status: number;
   body?: string | Buffer;
 }
 
-export async function startS3Server(tls?: ServerOptions): Promise<S3Server> {
+export async function startS3Server(tls?: ServerOptions) {
+  const state = newState();
   const handle = (request: IncomingMessage, response: ServerResponse) =>
-    void respond(server, request, response);
+    void respond(state, request, response);
   const listener = tls === undefined ? createHttp(handle) : createHttps(tls, handle);
   const port = await listen(listener);
-  const server: S3Server = {
+  return Object.assign(state, {
     endpoint: tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`,
-    objects: new Map(),
-    requests: [],
-    faults: [],
-    ignoresIfNoneMatch: false,
-    pageMax: 1000,
-    sessionToken: undefined,
-    close: async () => {
+    async close(): Promise<void> {
       listener.closeAllConnections();
       await new Promise((resolve) => listener.close(resolve));
     },
-  };
-  return server;
+  });
 }
 
-async function respond(server: S3Server, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function respond(server: State, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk);
   const body = Buffer.concat(chunks);
@@ -92,7 +88,7 @@ function problem(status: number, code: string): Reply {
   };
 }
 
-function carryOut(server: S3Server, request: IncomingMessage, body: Buffer, isOtherFirst: boolean): Reply {
+function carryOut(server: State, request: IncomingMessage, body: Buffer, isOtherFirst: boolean): Reply {
   const [path = '', query = ''] = (request.url ?? '').split('?');
   const [, bucket, ...parts] = path.split('/');
   if (bucket !== BUCKET) return problem(404, 'NoSuchBucket');
@@ -115,7 +111,7 @@ function carryOut(server: S3Server, request: IncomingMessage, body: Buffer, isOt
 }
 
 /** Keys here have no characters that XML writes in another way. */
-function list(server: S3Server, query: URLSearchParams): Reply {
+function list(server: State, query: URLSearchParams): Reply {
   if (query.get('list-type') !== '2') return problem(400, 'InvalidArgument');
   const token = query.get('continuation-token');
   const after =

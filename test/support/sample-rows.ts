@@ -17,10 +17,6 @@ export function rowsOf(
   return [...exportRows({ seed, exportName, windowStartMs, rows, subscriptions: BOTH })];
 }
 
-export function keyOf(row: SampleRow): string {
-  return `${row.subscription_id}.${row.source_internal_id}.${row.article_id}`;
-}
-
 /** Parses CSV strictly by RFC 4180. @returns each row's fields as text, by column */
 export function csvValues(text: string): Record<string, string>[] {
   assert.ok(text.endsWith('\r\n'));

@@ -81,7 +81,6 @@ export async function startTestServer(options: TestServerOptions = {}) {
   const access = createAccess(accessPath);
   const reader = createAccessReader(accessPath);
   const lines: Record<string, unknown>[] = [];
-  const recentDeliveries = new Map<number, number>();
   const dailyRows = createDailyRows();
   const keyUses = createKeyUses();
   const waiting = createWaiting(options.waits_of ?? config.server.max_connections);
@@ -98,7 +97,7 @@ export async function startTestServer(options: TestServerOptions = {}) {
     health: options.health ?? HEALTHY,
     conditions: options.conditions ?? { set: () => {} },
     secret: TEST_SECRET,
-    recentDeliveries,
+    recentDeliveries: new Map(),
     onEndLost: options.onEndLost ?? (() => {}),
     openApi: (baseUrl) => JSON.stringify(openApiDocument(baseUrl)),
     waiting,
@@ -132,7 +131,7 @@ export async function startTestServer(options: TestServerOptions = {}) {
     running,
     /** The log lines, oldest first. */
     lines,
-    ...{ recentDeliveries, dailyRows, keyUses, waiting },
+    ...{ dailyRows, keyUses, waiting },
     setNow(ms: number): void {
       nowMs = ms;
     },

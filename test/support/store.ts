@@ -79,7 +79,6 @@ export function testState(match: Match, given: string | null = null, withheld: s
 }
 
 const INSERT_DELIVERY = `INSERT INTO delivery (first_position, last_position, delivered_at) VALUES (?, ?, ?)`;
-const INSERT_WINDOW = `INSERT INTO export_window (export, window_start, status, since) VALUES (?, ?, 'done', ?)`;
 
 /** @param gap the distance between the positions of two rows; real positions follow the clock and have gaps */
 export function createTestStore(gap = 1) {
@@ -97,6 +96,14 @@ export function createTestStore(gap = 1) {
     if (!stored.create(state, row.version, last)) stored.change(state, row.version, last);
     return last;
   }
+
+  /** Gives a window, which has no file, a status. @param since epoch milliseconds */
+  const setStatus = (
+    status: WindowStatus,
+    start: number,
+    since: number,
+    exportName: ExportName = 'newswire',
+  ) => setWindow(writer, { export: exportName, window_start: start, status, since, file: null });
 
   const close = () => {
     reader.close();
@@ -145,13 +152,8 @@ export function createTestStore(gap = 1) {
       saveFile(writer, record);
       return record;
     },
-    /** Gives a window, which has no file, a status. @param since epoch milliseconds */
-    setWindow(status: WindowStatus, start: number, since: number, exportName: ExportName = 'newswire'): void {
-      setWindow(writer, { export: exportName, window_start: start, status, since, file: null });
-    },
-    finishWindow(exportName: ExportName, windowStartMs: number): void {
-      writer.prepare(INSERT_WINDOW).run(exportName, windowStartMs, windowStartMs);
-    },
+    setWindow: setStatus,
+    finishWindow: (exportName: ExportName, start: number) => setStatus('done', start, start, exportName),
     close,
     [Symbol.dispose]: close,
   };

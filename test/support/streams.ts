@@ -12,35 +12,24 @@ const TYPES: readonly ContentType[] = ['text', 'image'];
 /** Those of the subscriptions 7001 and 7002. */
 export const STREAMS = [7001, 7002].flatMap((id) => TYPES.map((type) => streamName(id, type)));
 
+/** What both lists are asked for by default: everything, in pages of 100. */
+const EVERYTHING = {
+  streams: STREAMS,
+  content_types: TYPES,
+  filters: NO_FILTERS,
+  limit: 100,
+  projection: null,
+  baseUrl: Buffer.from('https://api.example'),
+};
+
 /** A query for the change stream, by default from its beginning on. */
 export function changesQuery(more: Partial<ChangesQuery> = {}): ChangesQuery {
-  return {
-    streams: STREAMS,
-    content_types: TYPES,
-    filters: NO_FILTERS,
-    start: { kind: 'after', position: 0 },
-    limit: 100,
-    projection: null,
-    baseUrl: Buffer.from('https://api.example'),
-    recentDeliveries: new Map(),
-    ...more,
-  };
+  return { ...EVERYTHING, start: { kind: 'after', position: 0 }, recentDeliveries: new Map(), ...more };
 }
 
 /** A query for a period, by default for all of it, newest first. */
 export function periodQuery(more: Partial<PeriodQuery> = {}): PeriodQuery {
-  return {
-    streams: STREAMS,
-    content_types: TYPES,
-    filters: NO_FILTERS,
-    period: { from: 0, to: 2 ** 40 },
-    sort: 'descending',
-    after: null,
-    limit: 100,
-    projection: null,
-    baseUrl: Buffer.from('https://api.example'),
-    ...more,
-  };
+  return { ...EVERYTHING, period: { from: 0, to: 2 ** 40 }, sort: 'descending', after: null, ...more };
 }
 
 /**
@@ -48,14 +37,11 @@ export function periodQuery(more: Partial<PeriodQuery> = {}): PeriodQuery {
  *
  * @param from the position to begin after; @returns the rows as they are served, separated by commas
  */
-export function readStream(
-  db: Database,
-  { streams = STREAMS, from = 0, baseUrl = Buffer.from('https://api.example') }: Partial<StreamRead> = {},
-): string {
+export function readStream(db: Database, { from = 0, ...more }: Partial<StreamRead> = {}): string {
   const pages: Buffer[] = [];
   for (let position = from; ; ) {
     const start = { kind: 'after', position } as const;
-    const page = readChangesPage(db, changesQuery({ streams, start, limit: 1000, baseUrl }));
+    const page = readChangesPage(db, changesQuery({ ...more, start, limit: 1000 }));
     if (page.rows > 0) pages.push(page.data);
     if (!page.has_more) return pages.join(',');
     position = page.position;

@@ -6,10 +6,9 @@
  * bundle, starts the program itself: test/support/program.ts, and `runAlone` of test/support/command.ts.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, read, readSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { words } from './words.ts';
 
 export interface WarmRequest {
@@ -41,7 +40,6 @@ const CHUNK_BYTES = 65_536;
 /** Whether a command with these settings does the same in a process that runs others, too. */
 export function canBeWarm(args: readonly string[], settings: Readonly<Record<string, string>>): boolean {
   return (
-    busy === null &&
     process.platform === 'linux' &&
     BUNDLES !== undefined &&
     process.env.WIREWATCH_PROGRAM === undefined &&
@@ -50,36 +48,28 @@ export function canBeWarm(args: readonly string[], settings: Readonly<Record<str
   );
 }
 
+let running: ReturnType<typeof startProcess> | undefined;
+
 /** Waits for the command's end, and for nothing else. @throws Error if the process ends without a result */
 export function runWarm(request: WarmRequest): WarmResult {
-  const { results } = begin(request);
+  running ??= startProcess();
+  writeSync(running.requests, `${JSON.stringify(request)}\n`);
   const pieces: Buffer[] = [];
-  while (!isWhole(pieces)) pieces.push(taken(readSync(results, chunk), request));
-  return endOf(pieces);
+  // A result ends with the only line break, since JSON has none within a text.
+  while (pieces.at(-1)?.at(-1) !== 0x0a) {
+    const piece = Buffer.alloc(CHUNK_BYTES);
+    const bytes = readSync(running.results, piece);
+    if (bytes === 0) throw new Error(`wirewatch ${request.args.join(' ')} ended without a result`);
+    pieces.push(piece.subarray(0, bytes));
+  }
+  const result: WarmResult = JSON.parse(Buffer.concat(pieces).toString());
+  if (result.isLast) {
+    closeSync(running.requests);
+    closeSync(running.results);
+    running = undefined;
+  }
+  return result;
 }
-
-/** As {@link runWarm}, but other things happen meanwhile; further commands wait. */
-export async function runWarmBeside(request: WarmRequest): Promise<WarmResult> {
-  while (busy !== null) await busy;
-  const { results } = begin(request);
-  const pieces: Buffer[] = [];
-  const reading = async () => {
-    while (!isWhole(pieces))
-      pieces.push(taken((await readLater(results, { buffer: chunk })).bytesRead, request));
-  };
-  busy = reading().finally(() => {
-    busy = null;
-  });
-  await busy;
-  return endOf(pieces);
-}
-
-const readLater = promisify(read);
-
-/** The command that {@link runWarmBeside} waits for. */
-let busy: Promise<void> | null = null;
-
-let running: ReturnType<typeof startProcess> | undefined;
 
 /** @returns the ends of this process, as descriptors */
 function startProcess() {
@@ -99,34 +89,4 @@ function startProcess() {
   child.unref();
   for (const descriptor of [...keepers, ...theirs]) closeSync(descriptor);
   return own;
-}
-
-function begin(request: WarmRequest) {
-  running ??= startProcess();
-  writeSync(running.requests, `${JSON.stringify(request)}\n`);
-  return running;
-}
-
-function endOf(pieces: readonly Buffer[]): WarmResult {
-  const result: WarmResult = JSON.parse(Buffer.concat(pieces).toString());
-  if (result.isLast && running !== undefined) {
-    closeSync(running.requests);
-    closeSync(running.results);
-    running = undefined;
-  }
-  return result;
-}
-
-/** The space for what is read next: one command runs at a time. */
-const chunk = Buffer.alloc(CHUNK_BYTES);
-
-/** @returns the bytes that were read; @throws Error if there are none: the process has ended */
-function taken(bytes: number, { args }: WarmRequest): Buffer {
-  if (bytes === 0) throw new Error(`wirewatch ${args.join(' ')} ended without a result`);
-  return Buffer.from(chunk.subarray(0, bytes));
-}
-
-/** A result ends with the only line break, since JSON has none within a text. */
-function isWhole(pieces: readonly Buffer[]): boolean {
-  return pieces.at(-1)?.at(-1) === 0x0a;
 }

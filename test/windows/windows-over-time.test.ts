@@ -7,7 +7,6 @@ import { existsSync } from 'node:fs';
 import { test } from 'node:test';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
-import { followStream } from '../support/arrivals.ts';
 import { assertFailed } from '../support/command.ts';
 import { changeDetections } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow, type Row } from '../support/export-files.ts';
@@ -16,7 +15,7 @@ import { alertsOf } from '../support/installation-state.ts';
 
 // The comparison with the log would find the times that are moved here.
 const appliance = await sharedAppliance({ WIREWATCH_VERIFY_EVERY_HOURS: '0' });
-const { inDrop, window } = exportTrials(() => appliance);
+const { inDrop, window, followStream } = exportTrials(() => appliance);
 
 const FIRST = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - 2 * DAY_MS;
 const startOf = (count: number) => formatMs(FIRST + count * WINDOW_MS);
@@ -76,7 +75,7 @@ test('a file that waits during a pause is not missing; one that has not come is,
 
 test('a late file of a missing window is read when it arrives', async () => {
   const row = newRow();
-  const arrived = await followStream(appliance);
+  const arrived = await followStream();
   assert.equal((await drop(2, row)).msg, 'file applied');
   assert.deepEqual(await arrived(), [`${idOf(row)} 1 created`], 'then it must reach the stream');
   assert.ok(!starts('missing').includes(startOf(2)));
@@ -104,7 +103,7 @@ test('a file for an abandoned window is held, with the command that reads it', a
   assert.ok((await alert('held windows'))?.detail.includes(command));
   assert.equal(await appliance.detection(idOf(late)), null);
 
-  const arrived = await followStream(appliance);
+  const arrived = await followStream();
   const reset = window('reset', 'newswire', startOf(5));
   assertFailed(reset, 1, /is abandoned: only a failed window can be reset\. Run: wirewatch window accept/);
   const { file: _, ...accepted } = window('accept', 'newswire', startOf(5)).document;

@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../../src/detection/content-type.ts';
 import { WINDOW_MS } from '../../../src/time.ts';
 import { exportRows, type SampleRow } from '../../../src/tools/generate/rows.ts';
-import { BOTH, keyOf, rowsOf, START_MS } from '../../support/sample-rows.ts';
+import { idOf } from '../../support/export-files.ts';
+import { BOTH, rowsOf, START_MS } from '../../support/sample-rows.ts';
 import { words } from '../../support/words.ts';
 
 /** No row is without them. */
@@ -16,7 +17,7 @@ const THRESHOLDS = { newswire: [0, 25, 50, 75, 95, 100], imagewire: [0, 30, 60, 
 for (const exportName of EXPORT_NAMES) {
   test(`${exportName} rows of a window are distinct detections, first seen and scored in or before it`, () => {
     const rows = rowsOf(exportName);
-    assert.equal(new Set(rows.map(keyOf)).size, rows.length);
+    assert.equal(new Set(rows.map((row) => idOf({ ...row }))).size, rows.length);
     const [start, end] = ['2026-11-21T10:10:00Z', '2026-11-21T10:20:00Z'];
     for (const { first_detected_at, last_scored_at, exported_at } of rows) {
       assert.ok(last_scored_at >= start && last_scored_at < end, last_scored_at);
@@ -66,8 +67,8 @@ test('detections change in several ways over a few windows of one run', () => {
   const changes = new Map<string, number>();
   for (let window = 0; window < 6; window += 1)
     for (const row of rowsOf('newswire', START_MS + window * WINDOW_MS)) {
-      const before = seen.get(keyOf(row));
-      seen.set(keyOf(row), row);
+      const before = seen.get(idOf({ ...row }));
+      seen.set(idOf({ ...row }), row);
       if (!before) continue;
       assert.ok(before.last_scored_at < row.last_scored_at);
       const old = new Map<string, unknown>(Object.entries({ ...before, ...timesOf(row) }));

@@ -233,11 +233,11 @@ auth/keys.ts | credential-check | a revoked key is refused
   [-if (revoked_at !== null) return 'revoked';-]
 auth/keys.ts | key-expiry | a rotated key works longer than the old one
   if ([-ends !== null && ends <= endMs-]{+false+})
-auth/credential-check.ts | every-credential | a suspended account is refused
+auth/credential-check.ts | every-endpoint | a suspended account is refused
   if ([-stored.account.suspended_at !== null-]{+false+}) return
-auth/credential-check.ts | every-credential | a key works only from its addresses
+auth/credential-check.ts | every-endpoint | a key works only from its addresses
   [-allowed.length > 0 && !isAddressListed(allowed, address)-]{+false+}
-auth/credential-check.ts | every-credential | a missing scope is refused
+auth/credential-check.ts | every-endpoint | a missing scope is refused
   [-if (credential.scopes.includes(scope)) -]return;
 auth/client-credentials.ts | token-refusal | a revoked key gets no token
   [-|| keyStatus(key, nowMs) !== 'active'-]
@@ -328,7 +328,7 @@ limits/api-limits.ts | limits | requests are counted by the minute
   RATE_WINDOW_MS = MINUTE_MS{+ - 1000+};
 limits/request-rate.ts | limits | the limit of requests per minute
   window.count <{+=+} limit
-limits/daily-rows.ts | every-error | an allowance resets at midnight
+limits/daily-rows.ts | every-endpoint | an allowance resets at midnight
   (dayOf(nowMs) + 1) * DAY_MS{+ + 1+}
 limits/daily-rows.ts | limits-http | a used-up allowance of a key is refused
   usedByKey <{+=+} ofKey
