@@ -226,8 +226,8 @@ export const CONFORMANCE: readonly Rule[] = [
   ]),
   ...rules('Authentication', [
     '1. all but token and health want a Bearer credential | every-credential | every endpoint but the token endpoint and health requires a valid one: all others are 401',
-    '2. shown once | key-commands | key create prints the key once, and only its hash is stored',
-    '3. made by the operator | key-commands | key create as text: the key, a note that it is shown once, and a ready-to-run call',
+    '2. shown once | access-commands | key create prints the key once, and only its hash is stored',
+    '3. made by the operator | access-commands | key create as text: the key, a note that it is shown once, and a ready-to-run call',
     '5. a token is sent like a key | every-credential | an access token is sent like a key, and reads what the key reads',
     '5. revoking the key stops its tokens within a minute | every-credential | revoking a key stops its tokens at once',
     '6. what was seen recently is not counted | limits-http | too many unseen key ids are 429 before anything is verified, with Retry-After and without rate-limit headers',
