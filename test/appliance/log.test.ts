@@ -19,8 +19,8 @@ import { createKey } from '../../src/auth/key-form.ts';
 import { LogOutput, openLogFile } from '../../src/log-output.ts';
 import { withoutSecrets } from '../../src/logger.ts';
 import { createInstallation, TEST_SETTINGS } from '../support/appliance.ts';
-import { runBeside } from '../support/command.ts';
-import { type Line, linesOf, serve } from '../support/log-lines.ts';
+import { assertFailed, runBeside } from '../support/command.ts';
+import { type Line, linesOf, serve, serving } from '../support/log-lines.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { runScript, source } from '../support/scripts.ts';
 import { words } from '../support/words.ts';
@@ -34,116 +34,114 @@ function lineIn(run: RunningProgram, file: string, msg: string): Promise<Line> {
   );
 }
 
-describe('in a log file', () => {
-  test('the reason of a failed start is in the log and on stderr', () =>
-    inFolder(async (folder) => {
-      const [file, data] = [path.join(folder, 'log'), path.join(folder, 'data')];
-      writeFileSync(data, 'no folder');
+test('the reason of a failed start is in the log and on stderr', () =>
+  inFolder(async (folder) => {
+    const [file, data] = [path.join(folder, 'log'), path.join(folder, 'data')];
+    writeFileSync(data, 'no folder');
+    const ended = await runBeside(serving(folder), { WIREWATCH_LOG_FILE: file });
+    assertFailed(ended, 78, /is a file, not a folder/);
+    const last = linesOf(file).at(-1);
+    assert.deepEqual([last?.level, last?.msg], ['fatal', 'the appliance cannot start']);
+    assert.match(JSON.stringify(last), /is a file, not a folder/);
+  }));
+
+test('lines are appended as JSON, and nothing is on stderr', () =>
+  inFolder(async (folder) => {
+    const file = path.join(folder, 'wirewatch.log');
+    for (const starts of [1, 2]) {
       const run = serve(folder, file);
-      assert.equal(await run.ended, 78);
-      assert.match(run.stderr(), /is a file, not a folder/);
-      const last = linesOf(file).at(-1);
-      assert.deepEqual([last?.level, last?.msg], ['fatal', 'the appliance cannot start']);
-      assert.match(JSON.stringify(last), /is a file, not a folder/);
-    }));
-
-  test('lines are appended as JSON, and nothing is on stderr', () =>
-    inFolder(async (folder) => {
-      const file = path.join(folder, 'wirewatch.log');
-      for (const starts of [1, 2]) {
-        const run = serve(folder, file);
-        const listening = () => linesOf(file).filter(({ msg }) => msg === 'listening');
-        await run.until('a start', () => listening().at(starts - 1));
-        assert.equal(await run.stop(), 0);
-        assert.equal(run.stderr(), '');
-      }
-      assert.equal(linesOf(file).filter(({ msg }) => msg === 'stopped').length, 2);
-      // Only the owner may write the log, and only the group may also read it.
-      assert.equal(statSync(file).mode & 0o137, 0);
-    }));
-
-  test('external names cannot inject control characters into a terminal or --json', () =>
-    inFolder(async (folder) => {
-      const file = path.join(folder, 'wirewatch.log');
-      const [data, drop] = [path.join(folder, 'data'), path.join(folder, 'data', 'drop')];
-      mkdirSync(drop, { recursive: true });
-      const name = 'evil\u009b2J\u0085\u007f\u202e\u001b[2J';
-      writeFileSync(path.join(drop, name), 'x');
-      const run = serve(folder, file);
-      const line = await lineIn(run, file, 'file refused');
-      const status = await runBeside(['ingest', 'status', '--json', '--data', data]);
-      assert.equal(status.status, 0, status.stderr);
-      for (const shown of [readFileSync(file, 'utf8'), status.stdout]) {
-        assert.doesNotMatch(shown, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
-        assert.ok(shown.includes('evil\\u009b2J\\u0085\\u007f\\u202e\\u001b[2J'), shown);
-      }
-      // The log contains the original name.
-      assert.ok(JSON.stringify(line).includes(JSON.stringify(name).slice(1, -1)));
-      await run.stop();
-    }));
-
-  test('rename and HUP under load, as logrotate does: each request is in exactly one file', async () => {
-    using installation = createInstallation();
-    await inFolder(async (folder) => {
-      const file = path.join(folder, 'wirewatch.log');
-      const args = ['serve', '--data', installation.data, '--port', '0'];
-      const run = runProgram(args, { ...TEST_SETTINGS, WIREWATCH_LOG_FILE: file });
-      const { url } = await lineIn(run, file, 'listening');
-      const headers = { authorization: `Bearer ${installation.key}` };
-      const asked: string[] = [];
-      let isOver = false;
-      const clients = Array.from({ length: 4 }, async () => {
-        while (!isOver) {
-          const answer = await fetch(`${url}/v1/me`, { headers });
-          await answer.arrayBuffer();
-          asked.push(answer.headers.get('x-request-id') ?? '');
-        }
-      });
-      const rotated: string[] = [];
-      for (let turn = 1; turn <= 5; turn += 1) {
-        const before = asked.length;
-        await run.until('requests', () => asked.length > before + 50 || undefined);
-        rotated.push(`${file}.${turn}`);
-        renameSync(file, `${file}.${turn}`);
-        run.kill('SIGHUP');
-        await run.until('the new file', () => existsSync(file) || undefined);
-      }
-      isOver = true;
-      await Promise.all(clients);
+      const listening = () => linesOf(file).filter(({ msg }) => msg === 'listening');
+      await run.until('a start', () => listening().at(starts - 1));
       assert.equal(await run.stop(), 0);
-      const logged = [...rotated, file].flatMap((one) => linesOf(one)).map((line) => line.request_id);
-      assert.deepEqual(logged.filter((id) => id !== undefined).sort(), asked.sort());
-      assert.ok(linesOf(file).length > 0);
+      assert.equal(run.stderr(), '');
+    }
+    assert.equal(linesOf(file).filter(({ msg }) => msg === 'stopped').length, 2);
+    // Only the owner may write the log, and only the group may also read it.
+    assert.equal(statSync(file).mode & 0o137, 0);
+  }));
+
+test('external names cannot inject control characters into a terminal or --json', () =>
+  inFolder(async (folder) => {
+    const file = path.join(folder, 'wirewatch.log');
+    const [data, drop] = [path.join(folder, 'data'), path.join(folder, 'data', 'drop')];
+    mkdirSync(drop, { recursive: true });
+    const name = 'evil\u009b2J\u0085\u007f\u202e\u001b[2J';
+    writeFileSync(path.join(drop, name), 'x');
+    await using run = serve(folder, file);
+    const line = await lineIn(run, file, 'file refused');
+    const status = await runBeside(['ingest', 'status', '--json', '--data', data]);
+    assert.equal(status.status, 0, status.stderr);
+    for (const shown of [readFileSync(file, 'utf8'), status.stdout]) {
+      assert.doesNotMatch(shown, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+      assert.ok(shown.includes('evil\\u009b2J\\u0085\\u007f\\u202e\\u001b[2J'), shown);
+    }
+    // The log contains the original name.
+    assert.ok(JSON.stringify(line).includes(JSON.stringify(name).slice(1, -1)));
+  }));
+
+test('rename and HUP under load, as logrotate does: each request is in exactly one file', async () => {
+  using installation = createInstallation();
+  await inFolder(async (folder) => {
+    const file = path.join(folder, 'wirewatch.log');
+    const args = ['serve', '--data', installation.data, '--port', '0'];
+    const run = runProgram(args, { ...TEST_SETTINGS, WIREWATCH_LOG_FILE: file });
+    const { url } = await lineIn(run, file, 'listening');
+    const headers = { authorization: `Bearer ${installation.key}` };
+    const asked: string[] = [];
+    let isOver = false;
+    const clients = Array.from({ length: 4 }, async () => {
+      while (!isOver) {
+        const answer = await fetch(`${url}/v1/me`, { headers });
+        await answer.arrayBuffer();
+        asked.push(answer.headers.get('x-request-id') ?? '');
+      }
     });
-  });
-
-  test('if a new file cannot be opened, it continues in the open one and says so', () =>
-    inFolder(async (folder) => {
-      const logs = path.join(folder, 'logs');
-      mkdirSync(logs);
-      const run = serve(folder, path.join(logs, 'wirewatch.log'));
-      await lineIn(run, path.join(logs, 'wirewatch.log'), 'listening');
-      renameSync(logs, path.join(folder, 'moved'));
+    const rotated: string[] = [];
+    for (let turn = 1; turn <= 5; turn += 1) {
+      const before = asked.length;
+      await run.until('requests', () => asked.length > before + 50 || undefined);
+      rotated.push(`${file}.${turn}`);
+      renameSync(file, `${file}.${turn}`);
       run.kill('SIGHUP');
-      const moved = path.join(folder, 'moved', 'wirewatch.log');
-      await lineIn(run, moved, 'cannot reopen the log file: lines still go to the previous file');
-      assert.equal(await run.stop(), 0);
-      assert.equal(linesOf(moved).at(-1)?.msg, 'stopped');
-    }));
-
-  test('a file that cannot be opened fails the start, with a hint', () =>
-    inFolder(async (folder) => {
-      const pipe = path.join(folder, 'pipe');
-      const cases = [path.join(folder, 'absent', 'wirewatch.log'), folder];
-      if (spawnSync('mkfifo', [pipe]).status === 0) cases.push(pipe);
-      for (const file of cases) {
-        const run = serve(folder, file);
-        assert.equal(await run.ended, 78, run.stderr());
-        assert.ok(run.stderr().startsWith(`wirewatch: [log] file: cannot open ${file}: `), run.stderr());
-        assert.match(run.stderr(), /Create its folder/);
-      }
-    }));
+      await run.until('the new file', () => existsSync(file) || undefined);
+    }
+    isOver = true;
+    await Promise.all(clients);
+    assert.equal(await run.stop(), 0);
+    const logged = [...rotated, file].flatMap((one) => linesOf(one)).map((line) => line.request_id);
+    assert.deepEqual(logged.filter((id) => id !== undefined).sort(), asked.sort());
+    assert.ok(linesOf(file).length > 0);
+  });
 });
+
+test('if a new file cannot be opened, it continues in the open one and says so', () =>
+  inFolder(async (folder) => {
+    const logs = path.join(folder, 'logs');
+    mkdirSync(logs);
+    const run = serve(folder, path.join(logs, 'wirewatch.log'));
+    await lineIn(run, path.join(logs, 'wirewatch.log'), 'listening');
+    renameSync(logs, path.join(folder, 'moved'));
+    run.kill('SIGHUP');
+    const moved = path.join(folder, 'moved', 'wirewatch.log');
+    await lineIn(run, moved, 'cannot reopen the log file: lines still go to the previous file');
+    assert.equal(await run.stop(), 0);
+    assert.equal(linesOf(moved).at(-1)?.msg, 'stopped');
+  }));
+
+test('a file that cannot be opened fails the start, with a hint', () =>
+  inFolder(async (folder) => {
+    const pipe = path.join(folder, 'pipe');
+    const cases = [path.join(folder, 'absent', 'wirewatch.log'), folder];
+    if (spawnSync('mkfifo', [pipe]).status === 0) cases.push(pipe);
+    for (const file of cases) {
+      const ended = await runBeside(serving(folder), { WIREWATCH_LOG_FILE: file });
+      assertFailed(
+        ended,
+        78,
+        new RegExp(`^wirewatch: \\[log\\] file: cannot open ${file}: .*Create its folder`, 's'),
+      );
+    }
+  }));
 
 test("a request's line equals pino's, and is omitted below the log level", () => {
   const code = `import { createLogger, logInfo } from ${source('logger.ts')};
@@ -164,11 +162,10 @@ test("a request's line equals pino's, and is omitted below the log level", () =>
 
 test('SIGHUP without a file changes nothing', () =>
   inFolder(async (folder) => {
-    const run = serve(folder);
+    await using run = serve(folder);
     const url = await run.url();
     run.kill('SIGHUP');
     assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
-    assert.equal(await run.stop(), 0);
   }));
 
 const FULL = '/dev/full';

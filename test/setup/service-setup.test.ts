@@ -72,82 +72,79 @@ function settingsOf(unit: string): Map<string, string[]> {
 /** The commands among the steps. */
 const commandsOf = ({ next }: Result) => next.filter((line) => !line.startsWith('#'));
 
-describe('new installation', () => {
-  test('writes the configuration and the unit; a second run changes nothing, not even an edited unit', () => {
-    const places = newPlaces();
-    const { config, unit } = places;
-    const options = ['--drop', '/srv/exports', '--port', '9000', '--host', '::'];
-    options.push('--base-url', 'https://d.example.org/');
-    assert.deepEqual(outcomes(setup(places, ...options)), ['configuration written', 'unit written']);
-    const { server, ingest } = loadConfig({ flags: {}, env: {}, file: config, dataFolder: DATA });
-    const { host, port, base_url } = server;
-    assert.deepEqual([host, port, base_url], ['::', 9000, 'https://d.example.org']);
-    assert.equal(ingest.drop, '/srv/exports');
-    const annotated = /^# Address to listen on[^\n]*\n[^\n]*default: "127\.0\.0\.1"\)\nhost = "::"$/m;
-    assert.match(readFileSync(config, 'utf8'), annotated);
-    const settings = settingsOf(unit);
-    assert.deepEqual(settings.get('ExecStart'), [`${PROGRAM} serve --data ${DATA} --config ${config}`]);
-    assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/exports']);
-    assert.deepEqual(settings.get('RequiresMountsFor'), [`${DATA} /srv/exports`]);
-    writeFileSync(unit, '# mine\n', { flag: 'a' });
-    const texts = () => [config, unit].map((file) => readFileSync(file, 'utf8'));
-    const before = texts();
-    assert.deepEqual(outcomes(setup(places, ...options)), ['configuration kept', 'unit kept']);
-    assert.deepEqual(texts(), before);
-    assert.equal(runSetup(places, ...options).status, 0);
-  });
-
-  test('every user may read the files, whatever the umask; a drop folder in the data folder is for the service', () => {
-    const places = newPlaces();
-    const before = process.umask(0o077);
-    try {
-      const { next } = setup(places);
-      assert.match(next.at(-1) ?? '', /which only root and wirewatch can enter.*ingest\.drop/);
-    } finally {
-      process.umask(before);
-    }
-    for (const file of [places.config, places.unit]) {
-      assert.equal(statSync(file).mode & 0o777, 0o644);
-      assert.equal(statSync(path.dirname(file)).mode & 0o777, 0o755);
-      assert.deepEqual(readdirSync(path.dirname(file)), [path.basename(file)]);
-    }
-  });
-
-  test('with --no-service: only the configuration, which serve finds', () =>
-    inFolder(async (folder) => {
-      const data = path.join(folder, 'data');
-      const server = ['--port', '0', '--base-url', 'https://d.example.org'];
-      const made = succeed(['setup', '--no-service', '--data', data, ...server]);
-      assert.match(made.stdout, /^ {2}wirewatch serve --data /m);
-      assert.deepEqual(readdirSync(data), ['wirewatch.toml']);
-      assert.equal(statSync(data).mode & 0o777, 0o700);
-      const run = runProgram(['serve', '--data', data]);
-      await run.url();
-      assert.equal(await run.stop(), 0);
-      assert.ok(!run.log().some(({ msg }) => msg.startsWith('base_url is not set')));
-    }));
-
-  test("with --no-service, root writes nothing into another user's folder", {
-    skip: process.getuid?.() !== 0 && 'only root may give a folder away',
-  }, () => {
-    const data = testFolder();
-    chownSync(data, OTHER_ID, OTHER_ID);
-    const run = runToEnd(['setup', '--no-service', '--data', data]);
-    assertFailed(run, 78, /belongs to .*: run this as that user/);
-    assert.deepEqual(readdirSync(data), []);
-  });
-
-  test("the unit's line starts the appliance", () =>
-    inFolder(async (folder) => {
-      const places = newPlaces();
-      setup(places, '--port', '0');
-      const [line = ''] = settingsOf(places.unit).get('ExecStart') ?? [];
-      const [, ...args] = line.split(' ');
-      const run = runProgram(args.map((arg) => arg.replace(DATA, path.join(folder, 'data'))));
-      await run.url();
-      assert.equal(await run.stop(), 0);
-    }));
+test('writes the configuration and the unit; a second run changes nothing, not even an edited unit', () => {
+  const places = newPlaces();
+  const { config, unit } = places;
+  const options = ['--drop', '/srv/exports', '--port', '9000', '--host', '::'];
+  options.push('--base-url', 'https://d.example.org/');
+  assert.deepEqual(outcomes(setup(places, ...options)), ['configuration written', 'unit written']);
+  const { server, ingest } = loadConfig({ flags: {}, env: {}, file: config, dataFolder: DATA });
+  const { host, port, base_url } = server;
+  assert.deepEqual([host, port, base_url], ['::', 9000, 'https://d.example.org']);
+  assert.equal(ingest.drop, '/srv/exports');
+  const annotated = /^# Address to listen on[^\n]*\n[^\n]*default: "127\.0\.0\.1"\)\nhost = "::"$/m;
+  assert.match(readFileSync(config, 'utf8'), annotated);
+  const settings = settingsOf(unit);
+  assert.deepEqual(settings.get('ExecStart'), [`${PROGRAM} serve --data ${DATA} --config ${config}`]);
+  assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/exports']);
+  assert.deepEqual(settings.get('RequiresMountsFor'), [`${DATA} /srv/exports`]);
+  writeFileSync(unit, '# mine\n', { flag: 'a' });
+  const texts = () => [config, unit].map((file) => readFileSync(file, 'utf8'));
+  const before = texts();
+  assert.deepEqual(outcomes(setup(places, ...options)), ['configuration kept', 'unit kept']);
+  assert.deepEqual(texts(), before);
+  assert.equal(runSetup(places, ...options).status, 0);
 });
+
+test('every user may read the files, whatever the umask; a drop folder in the data folder is for the service', () => {
+  const places = newPlaces();
+  const before = process.umask(0o077);
+  try {
+    const { next } = setup(places);
+    assert.match(next.at(-1) ?? '', /which only root and wirewatch can enter.*ingest\.drop/);
+  } finally {
+    process.umask(before);
+  }
+  for (const file of [places.config, places.unit]) {
+    assert.equal(statSync(file).mode & 0o777, 0o644);
+    assert.equal(statSync(path.dirname(file)).mode & 0o777, 0o755);
+    assert.deepEqual(readdirSync(path.dirname(file)), [path.basename(file)]);
+  }
+});
+
+test('with --no-service: only the configuration, which serve finds', () =>
+  inFolder(async (folder) => {
+    const data = path.join(folder, 'data');
+    const server = ['--port', '0', '--base-url', 'https://d.example.org'];
+    const made = succeed(['setup', '--no-service', '--data', data, ...server]);
+    assert.match(made.stdout, /^ {2}wirewatch serve --data /m);
+    assert.deepEqual(readdirSync(data), ['wirewatch.toml']);
+    assert.equal(statSync(data).mode & 0o777, 0o700);
+    const run = runProgram(['serve', '--data', data]);
+    await run.url();
+    assert.equal(await run.stop(), 0);
+    assert.ok(!run.log().some(({ msg }) => msg.startsWith('base_url is not set')));
+  }));
+
+test("with --no-service, root writes nothing into another user's folder", {
+  skip: process.getuid?.() !== 0 && 'only root may give a folder away',
+}, () => {
+  const data = testFolder();
+  chownSync(data, OTHER_ID, OTHER_ID);
+  const run = runToEnd(['setup', '--no-service', '--data', data]);
+  assertFailed(run, 78, /belongs to .*: run this as that user/);
+  assert.deepEqual(readdirSync(data), []);
+});
+
+test("the unit's line starts the appliance", () =>
+  inFolder(async (folder) => {
+    const places = newPlaces();
+    setup(places, '--port', '0');
+    const [line = ''] = settingsOf(places.unit).get('ExecStart') ?? [];
+    const [, ...args] = line.split(' ');
+    await using run = runProgram(args.map((arg) => arg.replace(DATA, path.join(folder, 'data'))));
+    await run.url();
+  }));
 
 describe('next steps', () => {
   const options = ['--user', 'no-such-user', '--data', '/nonexistent/data', '--drop', '/nonexistent/drop'];
@@ -187,44 +184,42 @@ describe('next steps', () => {
   });
 });
 
-describe('existing installation', () => {
-  test('an existing configuration is kept, whatever the options, and a new unit follows it', () => {
-    const places = newPlaces();
-    const { config, unit } = places;
-    const own =
-      '[server]\nport = 7000\n[ingest]\ndrop = "/srv/own"\n[copy]\nto = "/srv/copy"\n[log]\nfile = "/var/log/wirewatch/log"\n';
-    mkdirSync(path.dirname(config), { recursive: true });
-    writeFileSync(config, own);
-    const end = runSetup(places, '--port', '9000', '--drop', '/srv/own');
-    assert.equal(end.status, 0);
-    const kept =
-      /\(configuration\): it exists, and stays as it is\. Edit it, or remove it and run setup again\n/;
-    assert.match(end.stdout, kept);
-    assert.equal(readFileSync(config, 'utf8'), own);
-    const settings = settingsOf(unit);
-    // A missing disk of the copy must not prevent the service from starting.
-    assert.deepEqual(settings.get('RequiresMountsFor'), ['/var/lib/wirewatch /srv/own']);
-    assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/own -/srv/copy -/var/log/wirewatch']);
-  });
+test('an existing configuration is kept, whatever the options, and a new unit follows it', () => {
+  const places = newPlaces();
+  const { config, unit } = places;
+  const own =
+    '[server]\nport = 7000\n[ingest]\ndrop = "/srv/own"\n[copy]\nto = "/srv/copy"\n[log]\nfile = "/var/log/wirewatch/log"\n';
+  mkdirSync(path.dirname(config), { recursive: true });
+  writeFileSync(config, own);
+  const end = runSetup(places, '--port', '9000', '--drop', '/srv/own');
+  assert.equal(end.status, 0);
+  const kept =
+    /\(configuration\): it exists, and stays as it is\. Edit it, or remove it and run setup again\n/;
+  assert.match(end.stdout, kept);
+  assert.equal(readFileSync(config, 'utf8'), own);
+  const settings = settingsOf(unit);
+  // A missing disk of the copy must not prevent the service from starting.
+  assert.deepEqual(settings.get('RequiresMountsFor'), ['/var/lib/wirewatch /srv/own']);
+  assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/own -/srv/copy -/var/log/wirewatch']);
+});
 
-  test('it is found by the variables that the first run prints', () => {
-    const places = newPlaces();
-    const WIREWATCH_CONFIG = places.config;
-    setup(places, '--data', '/srv/wirewatch');
-    const args = ['setup', '--json', '--unit', `${places.unit}-2`, '--program', PROGRAM];
-    const again = runToEnd(args, { WIREWATCH_DATA: '/srv/wirewatch', WIREWATCH_CONFIG });
-    assert.deepEqual(outcomes(JSON.parse(again.stdout)), ['configuration kept', 'unit written']);
-    const exec = settingsOf(`${places.unit}-2`).get('ExecStart');
-    assert.deepEqual(exec, settingsOf(places.unit).get('ExecStart'));
-  });
+test('it is found by the variables that the first run prints', () => {
+  const places = newPlaces();
+  const WIREWATCH_CONFIG = places.config;
+  setup(places, '--data', '/srv/wirewatch');
+  const args = ['setup', '--json', '--unit', `${places.unit}-2`, '--program', PROGRAM];
+  const again = runToEnd(args, { WIREWATCH_DATA: '/srv/wirewatch', WIREWATCH_CONFIG });
+  assert.deepEqual(outcomes(JSON.parse(again.stdout)), ['configuration kept', 'unit written']);
+  const exec = settingsOf(`${places.unit}-2`).get('ExecStart');
+  assert.deepEqual(exec, settingsOf(places.unit).get('ExecStart'));
+});
 
-  test('an invalid configuration stops it, with nothing written', () => {
-    const places = newPlaces();
-    mkdirSync(path.dirname(places.config), { recursive: true });
-    writeFileSync(places.config, '[server]\nport = "x"\n');
-    assertFailed(runSetup(places), 78, /\[server\] port: expected a whole number/);
-    assert.equal(existsSync(places.unit), false);
-  });
+test('an invalid configuration stops it, with nothing written', () => {
+  const places = newPlaces();
+  mkdirSync(path.dirname(places.config), { recursive: true });
+  writeFileSync(places.config, '[server]\nport = "x"\n');
+  assertFailed(runSetup(places), 78, /\[server\] port: expected a whole number/);
+  assert.equal(existsSync(places.unit), false);
 });
 
 test('what cannot work is refused, with a hint', () => {

@@ -111,10 +111,9 @@ test('other operations work on a running lab, and a lab operation on no other in
     assert.ok(trail.some(({ command }: { command: string }) => command === 'window reset'));
   });
   using installation = createInstallation();
-  const serving = await installation.serve();
+  await using _ = await installation.serve();
   const refused = installation.cli(['lab', 'drop'], { anyStatus: true });
   assertFailed(refused, 1, /this is not a lab\. Start one with: wirewatch lab/);
-  await serving.stop();
 });
 
 test('an exam that is interrupted leaves no fault', () =>
