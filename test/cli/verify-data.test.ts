@@ -20,7 +20,7 @@ import {
 import { newRows } from '../support/export-files.ts';
 import { flipBit } from '../support/flip-bit.ts';
 import { readerOf } from '../support/lab.ts';
-import { preloaded } from '../support/preload.ts';
+import { preloadedFs } from '../support/preload.ts';
 import { until } from '../support/until.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
@@ -96,17 +96,14 @@ test('damage elsewhere is named: the log, access.db, its spare copy, the audit t
 });
 
 test('a read that fails once is no damage', { skip: NO_PRELOAD }, () => {
-  const failing = preloaded(`
-    import fs from 'node:fs';
-    import { syncBuiltinESMExports } from 'node:module';
+  const failing = preloadedFs(`
     const { readFileSync } = fs;
     fs.readFileSync = (path, ...rest) => {
       if (!String(path).endsWith('access.db-spare')) return readFileSync(path, ...rest);
       fs.readFileSync = readFileSync;
       syncBuiltinESMExports();
       throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' });
-    };
-    syncBuiltinESMExports();`);
+    };`);
   succeed(['verify', '--data', data], failing);
 });
 

@@ -106,7 +106,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'abandoned: no longer looked for, a file is held | windows-over-time | a file for an abandoned window is held, with the command that reads it',
     'failed: the file could not be read; stays until reset | failed-windows | files for a failed window are held; window reset reads the newest of them first',
     'failed: once read, its detections reach the stream | failed-windows | without a held file, window reset reads the failed one again',
-    'a pause is told and kept | drop-folder | a pause leaves dropped files where they are, also across a restart',
+    'a pause is told and kept | finished-files | a pause leaves dropped files where they are, also across a restart',
   ]),
   ...rules('Endpoints', [
     'a trailing slash never matches | every-answer | a trailing slash never matches a path',

@@ -16,7 +16,7 @@ import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD as skip } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
-import { PATH_OF, preloaded } from '../support/preload.ts';
+import { PATH_OF, preloadedFs } from '../support/preload.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 import { words } from '../support/words.ts';
@@ -29,8 +29,6 @@ const OF_ONE_FILE = words('EBUSY ETXTBSY ESTALE EMFILE ENFILE ETIMEDOUT EIO EACC
  * name contains `fsync`. Files named `.txt` cannot be opened as long as the file TEST_UNREADABLE exists.
  */
 const FAILING = `
-  import fs from 'node:fs';
-  import { syncBuiltinESMExports } from 'node:module';
   const { renameSync, openSync, fsyncSync } = fs;
   const failed = new Map();
   const failing = new Set();
@@ -50,7 +48,6 @@ const FAILING = `
     return fd;
   };
   fs.fsyncSync = (fd) => failing.has(fd) ? fail('EIO', 'fsync') : fsyncSync(fd);
-  syncBuiltinESMExports();
 `;
 test('a system error concerns one file, whatever its name', () => {
   const error = (code: string, syscall = 'rename') => Object.assign(new Error(code), { code, syscall });
@@ -72,7 +69,7 @@ test('a system error concerns one file, whatever its name', () => {
 const flag = join(testFolder(), 'flag');
 const appliance = await sharedAppliance({
   WIREWATCH_INGEST_QUIET_MS: '0',
-  ...preloaded(FAILING),
+  ...preloadedFs(FAILING),
   TEST_UNREADABLE: flag,
 });
 

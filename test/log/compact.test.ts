@@ -15,7 +15,6 @@ import { after, test } from 'node:test';
 import { compactStopped } from '../../src/log/compact.ts';
 import { entriesAfter, findTail } from '../../src/log/log-reader.ts';
 import { listSegments, SegmentReader } from '../../src/log/segment.ts';
-import type { Database } from '../../src/store/database.ts';
 import { readLogMarkOf } from '../../src/store/log-mark.ts';
 import { placeOf } from '../../src/store/stream-place.ts';
 import {
@@ -33,7 +32,7 @@ import {
   rescored,
   variedRows,
 } from '../support/history.ts';
-import * as scrubs from '../support/scrub.ts';
+import { assertClean as assertNothingFound, beginEpoch } from '../support/scrub.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 /** A row of the first stream. */
@@ -43,28 +42,19 @@ const SUBSCRIPTIONS = [7001, 7002, 7003];
 const newRows = (from: number, count: number, members: HistoryRow['row'] = {}) =>
   variedRows(SUBSCRIPTIONS, from, count, members);
 
-const epoch = (number: number, orphans = 'read') => ({
-  with: (db: Database) =>
-    db
-      .prepare(`
-        INSERT INTO version_epoch (number, at, position, reason, orphans)
-        SELECT ?, ?, max(position) + 1, 'test', ? FROM stream`)
-      .run(number, Date.UTC(2026, 10, 20, 10 + number), orphans),
-});
-
 /** Versions of several epochs, rescored before and after them, and a subscription that was removed and added again. */
 async function fill(history: History): Promise<void> {
   history.apply(newRows(1, 900));
   history.apply(newRows(1, 90, rescored(10, 90)));
-  history.apply(newRows(50, 90, rescored(11)), epoch(1));
+  history.apply(newRows(50, 90, rescored(11)), { with: beginEpoch });
   history.apply(newRows(100, 90, rescored(12, 91)));
   history.apply(newRows(120, 90, rescored(13)));
   await history.restart();
   await history.remove(7002);
-  history.apply(newRows(5000, 200), epoch(2, 'to read'));
+  history.apply(newRows(5000, 200), { with: (db) => beginEpoch(db, 'to read') });
   history.apply(newRows(5000, 30, rescored(14, 70)));
   history.apply(newRows(2, 60, rescored(15)));
-  history.apply(newRows(6000, 5), epoch(3, 'left'));
+  history.apply(newRows(6000, 5), { with: (db) => beginEpoch(db, 'left') });
 }
 
 const history = await createHistory();
@@ -84,7 +74,7 @@ function restoreFolder(): string {
 
 const newLog = () => compactStopped({ folder: history.folder, nowMs: Date.UTC(2026, 10, 21), ...QUIETLY });
 const assertSame = (what = '') => assertSameContent(contentOfDetections(history.folder.root), content, what);
-const assertClean = () => scrubs.assertClean(history, '');
+const assertClean = () => assertNothingFound(history, '');
 
 /** Makes the database from the log alone. */
 async function makeAnew(): Promise<void> {

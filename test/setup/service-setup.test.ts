@@ -146,42 +146,40 @@ test("the unit's line starts the appliance", () =>
     await run.url();
   }));
 
-describe('next steps', () => {
-  const options = ['--user', 'no-such-user', '--data', '/nonexistent/data', '--drop', '/nonexistent/drop'];
+const NOT_THERE = ['--user', 'no-such-user', '--data', '/nonexistent/data', '--drop', '/nonexistent/drop'];
 
-  test('of a new installation: user, missing folders, start, first key', () => {
-    const places = newPlaces();
-    const [run, how] = ['runuser -u no-such-user -- /bin/sh', '-o no-such-user -g no-such-user'];
-    assert.deepEqual(commandsOf(setup(places, ...options)), [
-      'id -u no-such-user >/dev/null 2>&1 || useradd --system --user-group --home-dir /nonexistent/data --no-create-home --shell /usr/sbin/nologin no-such-user',
-      `install -d -m 0700 ${how} /nonexistent/data`,
-      `install -d -m 3770 ${how} /nonexistent/drop`,
-      'systemctl daemon-reload',
-      'systemctl enable wirewatch',
-      'systemctl restart wirewatch',
-      `export WIREWATCH_DATA=/nonexistent/data WIREWATCH_CONFIG=${places.config}`,
-      `${run} account add acme --name "Acme News"`,
-      `${run} subscription add 7001 --account acme --time-zone Europe/Berlin`,
-      `${run} key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001`,
-      `${run} check`,
-      'usermod -a -G no-such-user THAT_PROGRAMS_USER',
-    ]);
-  });
+test('next steps of a new installation: user, missing folders, start, first key', () => {
+  const places = newPlaces();
+  const [run, how] = ['runuser -u no-such-user -- /bin/sh', '-o no-such-user -g no-such-user'];
+  assert.deepEqual(commandsOf(setup(places, ...NOT_THERE)), [
+    'id -u no-such-user >/dev/null 2>&1 || useradd --system --user-group --home-dir /nonexistent/data --no-create-home --shell /usr/sbin/nologin no-such-user',
+    `install -d -m 0700 ${how} /nonexistent/data`,
+    `install -d -m 3770 ${how} /nonexistent/drop`,
+    'systemctl daemon-reload',
+    'systemctl enable wirewatch',
+    'systemctl restart wirewatch',
+    `export WIREWATCH_DATA=/nonexistent/data WIREWATCH_CONFIG=${places.config}`,
+    `${run} account add acme --name "Acme News"`,
+    `${run} subscription add 7001 --account acme --time-zone Europe/Berlin`,
+    `${run} key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001`,
+    `${run} check`,
+    'usermod -a -G no-such-user THAT_PROGRAMS_USER',
+  ]);
+});
 
-  test('they create the usual data folder, too: a restore comes before the first start', () => {
-    const steps = commandsOf(setup(newPlaces(), '--data', '/var/lib/no-such-folder'));
-    assert.ok(steps.includes('install -d -m 0700 -o wirewatch -g wirewatch /var/lib/no-such-folder'));
-  });
+test('next steps create the usual data folder, too: a restore comes before the first start', () => {
+  const steps = commandsOf(setup(newPlaces(), '--data', '/var/lib/no-such-folder'));
+  assert.ok(steps.includes('install -d -m 0700 -o wirewatch -g wirewatch /var/lib/no-such-folder'));
+});
 
-  test('of an existing one: a restart after an edit, and no second key', () => {
-    const places = newPlaces();
-    setup(places, ...options);
-    const again = setup(places, ...options);
-    const [hint = '', ...steps] = again.next;
-    assert.match(hint, /^# After a change .* restart the service:$/);
-    assert.deepEqual(steps.slice(0, 2), ['systemctl daemon-reload', 'systemctl restart wirewatch']);
-    assert.ok(!commandsOf(again).some((line) => /enable|key create|useradd/.test(line)));
-  });
+test('next steps of an existing installation: a restart after an edit, and no second key', () => {
+  const places = newPlaces();
+  setup(places, ...NOT_THERE);
+  const again = setup(places, ...NOT_THERE);
+  const [hint = '', ...steps] = again.next;
+  assert.match(hint, /^# After a change .* restart the service:$/);
+  assert.deepEqual(steps.slice(0, 2), ['systemctl daemon-reload', 'systemctl restart wirewatch']);
+  assert.ok(!commandsOf(again).some((line) => /enable|key create|useradd/.test(line)));
 });
 
 test('an existing configuration is kept, whatever the options, and a new unit follows it', () => {
