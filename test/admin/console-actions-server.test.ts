@@ -1,7 +1,9 @@
 /** The console's server: what it offers for windows, keys and accounts, and its audit trail. */
 import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { test } from 'node:test';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
 import type {
   AuditedChange,
   AuditPage,
@@ -11,11 +13,15 @@ import type {
 } from '../../src/admin/console/api.ts';
 import { accountActions, keyActions } from '../../src/console/offers.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
-import { sharedAppliance } from '../support/appliance.ts';
+import { sharedAppliance, startAppliance } from '../support/appliance.ts';
+import { assertFailed } from '../support/command.ts';
 import { openConsole } from '../support/console-client.ts';
 import { changeDetections } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
+import { inFolder } from '../support/program.ts';
+import { BUCKET, CREDENTIALS, REGION, startS3Server } from '../support/s3-server.ts';
+import { until } from '../support/until.ts';
 
 const NAME = 'Grace Hopper';
 const USER = userInfo().username;
@@ -166,3 +172,45 @@ test('what no operation takes is refused with a problem document', async () => {
     assert.match(reply.headers['content-type'] ?? '', /^application\/problem\+json/);
   }
 });
+
+test('it writes to the S3 service of the settings, with their region and credentials', () =>
+  inFolder(async (folder) => {
+    const credentials = join(folder, 'credentials');
+    writeFileSync(credentials, `${CREDENTIALS.access}\n${CREDENTIALS.secret}\n`, { mode: 0o600 });
+    const server = await startS3Server();
+    after(server.close);
+    await using appliance = await startAppliance({
+      WIREWATCH_ADMIN_PORT: `${await freePort()}`,
+      WIREWATCH_COPY_TO: `s3://${BUCKET}/copy`,
+      WIREWATCH_COPY_ENDPOINT: server.endpoint,
+      WIREWATCH_COPY_REGION: REGION,
+      WIREWATCH_COPY_CREDENTIALS: credentials,
+    });
+    const { state, text } = await (await openConsole(appliance)).job('backup');
+    assert.equal(state, 'done', text);
+    assert.match(text, /^s3:\/\/bucket\/copy is up to date/);
+  }));
+
+test('neither it nor "backup" fills a place of the settings that had the copy and is empty, unless it is named', () =>
+  inFolder(async (folder) => {
+    const to = join(folder, 'share');
+    mkdirSync(to);
+    await using appliance = await startAppliance({
+      WIREWATCH_ADMIN_PORT: `${await freePort()}`,
+      WIREWATCH_COPY_TO: to,
+    });
+    await until('the copy', async () => existsSync(join(to, 'access')));
+    appliance.cli(['backup']);
+    // As if the share were not mounted.
+    renameSync(to, join(folder, 'unmounted'));
+    mkdirSync(to);
+    const refused = /is empty, although a copy was kept there\. .* mount it\. .* wirewatch backup \S*share$/m;
+    assertFailed(appliance.cli(['backup'], { anyStatus: true }), 1, refused);
+    const { state, text } = await (await openConsole(appliance)).job('backup');
+    assert.equal(state, 'failed', text);
+    assert.match(text, refused);
+    rmSync(join(to, 'try'), { recursive: true });
+    assert.deepEqual(readdirSync(to), []);
+    appliance.cli(['backup', to]);
+    assert.ok(existsSync(join(to, 'installation.json')));
+  }));

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../../src/store/locks.ts';
 import { createInstallation, type Installation, ingestRows } from '../support/appliance.ts';
+import { assertFailed, runBeside } from '../support/command.ts';
 import { restoreFrom } from '../support/copy-at.ts';
 import { runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
@@ -33,23 +34,20 @@ test('a command that ingests waits for a starting appliance, which then serves i
   });
   assert.ok(!isLocked(lock), 'the command must leave the lock to the appliance');
   release?.();
-  const serving = await installation.serve();
+  await using _ = await installation.serve();
   assert.equal(await replay.ended, 0, replay.stderr());
-  await serving.stop();
 });
 
 test('an appliance that starts while a command ingests waits for its end', async () => {
   await ingestRows(installation);
   const { lock } = folderOf();
   const release = takeLock(lock);
-  const starting = installation.begin();
+  await using starting = installation.begin();
   await starting.logged('waiting', ({ msg }) => msg.startsWith('another command is using'));
   release?.();
   await starting.url();
-  const second = run('serve', '--port', '0');
-  assert.equal(await second.ended, 1);
-  assert.match(second.stderr(), /another process is already using the data folder/);
-  assert.equal(await starting.stop(), 0);
+  const second = await runBeside(['serve', '--port', '0', '--data', installation.data], SETTINGS);
+  assertFailed(second, 1, /another process is already using the data folder/);
 });
 
 test('a restore does not wait for a running command, and none starts during it', async () => {
@@ -77,9 +75,8 @@ test('pull leaves a copy alone while another pull writes it', async () => {
   writeFileSync(join(folder, 'key'), installation.key);
   const release = takeLock(`${into}.lock`);
   const args = ['--base-url', 'http://127.0.0.1:1', '--key-file', join(folder, 'key'), '--format', 'ndjson'];
-  const second = runProgram(['pull', ...args, '--into', into]);
-  assert.equal(await second.ended, 1);
-  assert.match(second.stderr(), /another pull is at work on .*copy\.ndjson/);
+  const second = await runBeside(['pull', ...args, '--into', into]);
+  assertFailed(second, 1, /another pull is at work on .*copy\.ndjson/);
   assert.ok(!existsSync(into));
   release?.();
 });

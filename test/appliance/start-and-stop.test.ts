@@ -5,15 +5,26 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
+import pino from 'pino';
+import { startAppliance } from '../../src/appliance.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { bootIngestThread } from '../../src/ingest/threads/ingest-client.ts';
+import type { RefusedCode } from '../../src/refused.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { takeLock } from '../../src/store/locks.ts';
 import { DAY_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { fileName, ndjson, newRows, nextWindowMs } from '../support/export-files.ts';
+import { freePort, listen } from '../support/free-port.ts';
+import { openFilesBelow } from '../support/open-files.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { bearer, parseResponses, rawRequest } from '../support/raw-http.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const CHANGES = `/v1/detections/changes?since=${new Date(Date.now() - DAY_MS).toISOString()}`;
@@ -148,3 +159,62 @@ test('a log pipe without a reader does not delay a stop', () =>
     const [code] = await ended;
     assert.equal(code, 0);
   }));
+
+/** Starts with these settings, which must be refused: threads end, files are closed, and the locks are released last. */
+async function failedStart(data: string, env: NodeJS.ProcessEnv, code: RefusedCode, message: RegExp) {
+  const given = { flags: {}, env: { WIREWATCH_SERVER_PORT: '0', ...env }, file: undefined };
+  const config = loadConfig({ ...given, dataFolder: data });
+  const ingestThread = bootIngestThread();
+  let isRunning = true;
+  ingestThread.once('exit', () => {
+    isRunning = false;
+  });
+  const start = startAppliance({ config, kind: 'appliance', log: pino({ level: 'silent' }), ingestThread });
+  await assert.rejects(start, { name: 'Refused', code, message });
+  assert.equal(isRunning, false, 'the ingest thread is running');
+  const { lock, serveLock } = dataFolder(data);
+  for (const path of [lock, serveLock]) {
+    const release = takeLock(path, 0);
+    assert.ok(release, `${path} is held`);
+    release();
+  }
+  assert.deepEqual(openFilesBelow(data), []);
+}
+
+const taken = createServer();
+const WIREWATCH_SERVER_PORT = `${await listen(taken)}`;
+after(() => taken.close());
+const GONE = join(testFolder(), 'gone.pem');
+const FAILED_STARTS: readonly [on: string, env: NodeJS.ProcessEnv, code: RefusedCode, message: RegExp][] = [
+  ['a port in use', { WIREWATCH_SERVER_PORT }, 'failed', /another program is using this address/],
+  [
+    'a missing certificate',
+    { WIREWATCH_SERVER_TLS_CERTIFICATE: GONE, WIREWATCH_SERVER_TLS_KEY: GONE },
+    'configuration',
+    /gone\.pem: no such file or folder/,
+  ],
+  [
+    'a drop folder that is a file, found by the ingest thread',
+    { WIREWATCH_INGEST_DROP: import.meta.filename },
+    'configuration',
+    /cannot use the drop folder/,
+  ],
+];
+for (const [on, ...failing] of FAILED_STARTS)
+  test(`a start fails on ${on}`, () => failedStart(join(testFolder(), 'data'), ...failing));
+
+test('a start fails on an administration port in use; the other port is released', async () => {
+  const port = await freePort();
+  const env = { WIREWATCH_SERVER_PORT: `${port}`, WIREWATCH_ADMIN_PORT: WIREWATCH_SERVER_PORT };
+  await failedStart(join(testFolder(), 'data'), env, 'failed', /administration cannot listen/);
+  const again = createServer().listen(port, '127.0.0.1');
+  await once(again, 'listening');
+  again.close();
+});
+
+test('a start fails before the ingest thread gets its settings', async () => {
+  const data = join(testFolder(), 'data');
+  await failedStart(data, { WIREWATCH_SERVER_PORT }, 'failed', /in use|using/);
+  rmSync(dataFolder(data).secret);
+  await failedStart(data, {}, 'configuration', /secret .* is missing/);
+});

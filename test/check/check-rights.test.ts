@@ -83,13 +83,12 @@ describe('without permission', { skip }, () => {
   test('root finds nothing bad in a sound installation of another user', { skip: !isRoot }, () =>
     inFolder(async (folder) => {
       giveAway(folder);
-      const running = asAnother(['serve', '--data', join(folder, 'data'), '--port', '0']);
+      await using running = asAnother(['serve', '--data', join(folder, 'data'), '--port', '0']);
       await running.url();
       await running.logged('the first scan', ({ msg }) => msg === 'checked for missing windows');
       const { code, findings } = await check(join(folder, 'data'), '--port', '0');
       assert.equal(code, 0, JSON.stringify(findings));
       assert.ok(!findings.some(({ what_to_do }) => what_to_do?.includes('mv ')), JSON.stringify(findings));
-      await running.stop();
     }),
   );
 

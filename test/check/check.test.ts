@@ -63,7 +63,7 @@ async function undisturbed<Result>(data: string, work: () => Promise<Result>): P
 
 test('with a running appliance it reports the state, and disturbs nothing', () =>
   withAccount(async (data) => {
-    const running = await serve(data);
+    await using running = await serve(data);
     const { port } = new URL(running.url);
     await running.logged('ingest to be idle', ({ msg }) => msg === 'checked for missing windows');
     const { code, of, findings } = await undisturbed(data, () => check(data, '--port', port));
@@ -72,7 +72,6 @@ test('with a running appliance it reports the state, and disturbs nothing', () =
       assert.equal(of(name).status, 'ok', JSON.stringify(of(name)));
     assert.equal(of('appliance').detail, `running, listening on ${running.url}`);
     assert.ok(!running.stderr().includes('.check-'), running.stderr());
-    await running.stop();
   }));
 
 test('a wrong configuration is bad, with every problem, and the rest is checked', () =>
@@ -308,7 +307,7 @@ test('settings that a running Wirewatch does not use yet are named, without secr
     const file = join(folder, 'wirewatch.toml');
     const write = (more: string) => writeFileSync(file, `[server]\nport = 0\n${more}`);
     write('');
-    const running = await serve(data, ['--config', file]);
+    await using running = await serve(data, ['--config', file]);
     const found = async () => {
       const { findings, of } = await check(data, '--config', file);
       assert.equal(of('appliance').detail, `running, listening on ${running.url}`);
@@ -329,14 +328,12 @@ test('settings that a running Wirewatch does not use yet are named, without secr
     write('[ingest]\nquiet = 1\n');
     const shown = await succeedBeside(['status', '--data', data]);
     assert.match(shown.stdout, /^settings .*quiet: unknown setting.*\n/m);
-    await running.stop();
   }));
 
 test('a proxy that is not trusted is reported', () =>
   inFolder(async (folder) => {
     const settings = { WIREWATCH_SERVER_TRUSTED_PROXIES: 'none' };
-    const running = await serve(join(folder, 'data'), [], settings);
+    await using running = await serve(join(folder, 'data'), [], settings);
     await fetch(`${running.url}/v1/me`, { headers: { 'x-forwarded-for': '198.51.100.1' } });
     await running.logged('the alert', ({ alert }) => alert === 'proxy not trusted');
-    await running.stop();
   }));

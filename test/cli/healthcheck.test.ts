@@ -74,7 +74,7 @@ test('wrong usage is exit code 2, a wrong configuration 78', async () => {
 
 test('it finds the running appliance by the settings', () =>
   inFolder(async (folder) => {
-    const running = await serve(folder, ['--host', '0.0.0.0']);
+    await using running = await serve(folder, ['--host', '0.0.0.0']);
     const { port } = new URL(running.url);
     // A new appliance has no finished window: it responds, but is not healthy.
     const degraded =
@@ -82,7 +82,6 @@ test('it finds the running appliance by the settings', () =>
     assertFailed(await healthcheck(NOWHERE, { WIREWATCH_SERVER_PORT: port }), 1, degraded);
     // The address noted in its data folder takes precedence over the settings.
     assertFailed(await healthcheck(['--data', folder], { WIREWATCH_SERVER_PORT: '1' }), 1, degraded);
-    await running.stop();
   }));
 
 test('another process on its port is not mistaken for an appliance that was killed, or has never served', () =>
@@ -107,14 +106,13 @@ test("its own certificate need not be valid; another server's must", { skip: WIT
   inFolder(async (folder) => {
     const { certificate, key } = makeCertificate(folder, 'own');
     const tls = { WIREWATCH_SERVER_TLS_CERTIFICATE: certificate, WIREWATCH_SERVER_TLS_KEY: key };
-    const running = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], tls);
+    await using running = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], tls);
     const line = await running.logged('its address', ({ msg }) => msg === 'listening');
     const url = String(line.url);
     assert.match(url, /^https:/);
     const asked = await healthcheck(['--data', join(folder, 'data')], tls);
     assert.match(asked.stderr, /degraded/);
     assert.match((await healthcheck(['--url', url])).stderr, /self-signed certificate/);
-    await running.stop();
   }),
 );
 

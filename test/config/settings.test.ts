@@ -1,4 +1,4 @@
-/** Settings: the order of their sources, errors, and the annotated file. */
+/** Settings: the order of their sources, errors, the annotated file, and entries of accounts, subscriptions and keys. */
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -7,20 +7,11 @@ import { Value } from '@sinclair/typebox/value';
 import { annotatedConfig } from '../../src/config/annotated.ts';
 import { isInTheClear } from '../../src/config/listening.ts';
 import { type ConfigSources, loadConfig } from '../../src/config/load.ts';
+import { readSecretFiles } from '../../src/config/preseed.ts';
 import { SETTINGS, SETTINGS_SCHEMA } from '../../src/config/schema.ts';
+import { ACCOUNT, folder, generated, HASH, KEY, SUBSCRIPTION, TERMS, written } from '../support/preseed.ts';
 import { refusal as refused } from '../support/refusal.ts';
-import { testFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
-
-const folder = testFolder();
-
-let files = 0;
-function written(text: string | Uint8Array): string {
-  files += 1;
-  const file = path.join(folder, `${files}.toml`);
-  writeFileSync(file, text);
-  return file;
-}
 
 function load(sources: Partial<ConfigSources>) {
   return loadConfig({ ...{ flags: {}, env: {}, file: undefined, dataFolder: folder }, ...sources });
@@ -306,4 +297,53 @@ file_name = "hits_{YYYYMMDD}.csv"
   const ofVariable = refusalOfVariable('WIREWATCH_EXPORTS_NEWSWIRE_COLUMNS', 'source_id: a');
   for (const text of [section('columns = { source_id = 7 }'), ofVariable])
     assert.match(text, /expected a table such as/);
+});
+
+const WRONG_ENTRIES: readonly (readonly [toml: string, problem: RegExp])[] = [
+  ['[[accounts]]\nid = "a"\n', /accounts\[0\]\.name: missing; expected 1 to 200 characters$/],
+  ['[[accounts]]\nid = "a b"\n', /accounts\[0\]\.id: expected an account id.*found "a b"/],
+  [`${ACCOUNT}${ACCOUNT}`, /accounts\[1\]\.id: acme is already used by accounts\[0\]$/],
+  [`${SUBSCRIPTION}content_types = ["video"]\n`, /content_types: expected text, image.*found a list/],
+  [`${SUBSCRIPTION}time-zone = "UTC"\n`, /\[0\]\.time-zone: unknown; did you mean time_zone\?$/],
+  [KEY.replace(HASH, 'abc'), /keys\[0\]\.hash: expected 64 hexadecimal digits/],
+  [KEY.replace(/hash.*\n/, ''), /keys\[0\]\.hash: missing/],
+  [`${KEY}secret_file = "x"\n`, /keys\[0\]\.secret_file: give hash or secret_file, not both/],
+  [KEY.replace(/id.*\n/, ''), /keys\[0\]\.id: missing/],
+  [KEY.replace('[7001]', '[]'), /keys\[0\]\.subscriptions: expected at least one/],
+  [KEY.replace(/subscriptions.*\n/, ''), /keys\[0\]\.subscriptions: missing/],
+  [`${KEY}expires = 2099-01-01\n`, /keys\[0\]\.expires: expected a time/],
+  ['[accounts]\nid = "a"\n', /accounts: expected entries \[\[accounts\]\], found a section$/],
+  [ACCOUNT.repeat(1001), /accounts: expected at most 1000 entries, found 1001$/],
+  [`[keys]\nprefix = "a"\n${KEY}`, /TOML does not allow \[keys\] and \[\[keys\]\]/],
+];
+
+test('errors in an entry are reported by its path, all at once, with what was expected', () => {
+  for (const [toml, problem] of WRONG_ENTRIES) assert.match(refusalOfFile(toml), problem);
+  assert.match(refusalOfFile('[[accounts]]\n[[subscriptions]]\n[[keys]]\n'), /^9 settings are invalid:\n/);
+});
+
+test('a secret in the wrong place of an entry is not repeated', () => {
+  const secret = `"ww_live_abcdefghij23_${'a'.repeat(52)}"`;
+  const replaced = ['id', 'hash'].map((member) =>
+    KEY.replace(new RegExp(`(?<=^${member} = ).*$`, 'm'), secret),
+  );
+  for (const toml of [...replaced, `${KEY}key = ${secret}\n`])
+    assert.ok(!refusalOfFile(toml).includes('aaaaaaa'), toml);
+});
+
+test('a secret file that holds another key, a mistyped one or the same one twice is refused', async () => {
+  const { id, key } = await generated();
+  const read = (toml: string) => readSecretFiles(load({ file: written(toml) }).preseed);
+  const refusalOf = (toml: string) => refused('configuration', () => read(toml));
+  const file = path.join(folder, 'one.key');
+  const entry = `[[keys]]\nsecret_file = "one.key"\n${TERMS}`;
+  writeFileSync(file, key, { mode: 0o600 });
+  read(`${entry}id = "${id}"\n`);
+  const other = new RegExp(`contains key ${id}, but the entry names abcdefghij23`);
+  assert.match(refusalOf(`${entry}id = "abcdefghij23"\n`), other);
+  assert.match(refusalOf(`${entry}${entry}`), /keys\[1\]\.id: .* is already used by keys\[0\]/);
+  writeFileSync(file, `${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`);
+  const message = refusalOf(entry);
+  assert.match(message, /does not contain a complete key/);
+  assert.ok(!message.includes(key.slice(-30)), message);
 });

@@ -28,26 +28,21 @@ describe('the console of the real program, in a browser', { skip }, () => {
     ({ page, watched, show, act, button, field, confirm, makeKey, trail } = opened);
   }
 
-  describe('of an empty installation', () => {
-    before(async () => {
-      appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
-    });
-    after(() => appliance?.stop());
-
-    test('each view says so, without an error', async () => {
-      await logIn();
-      await page.setViewportSize({ width: 420, height: 900 });
-      for (const view of [...VIEWS, 'manual/troubleshooting', 'manual/your-exports']) {
-        await show(view);
-        assert.equal(await page.locator('.failure').count(), 0, view);
-        await assertAccessible(page, view);
-      }
-      await show('overview');
-      await page.locator('.tile', { hasText: 'Nobody is behind' }).waitFor();
-      assert.deepEqual(watched.errors, []);
-      assert.equal(watched.origins.size, 1);
-      await watched.close();
-    });
+  test('of an empty installation, each view says so, without an error', async () => {
+    await using empty = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
+    appliance = empty;
+    await logIn();
+    await page.setViewportSize({ width: 420, height: 900 });
+    for (const view of [...VIEWS, 'manual/troubleshooting', 'manual/your-exports']) {
+      await show(view);
+      assert.equal(await page.locator('.failure').count(), 0, view);
+      await assertAccessible(page, view);
+    }
+    await show('overview');
+    await page.locator('.tile', { hasText: 'Nobody is behind' }).waitFor();
+    assert.deepEqual(watched.errors, []);
+    assert.equal(watched.origins.size, 1);
+    await watched.close();
   });
 
   describe('with a failed window and a key', () => {

@@ -106,7 +106,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'abandoned: no longer looked for, a file is held | windows-over-time | a file for an abandoned window is held, with the command that reads it',
     'failed: the file could not be read; stays until reset | failed-windows | files for a failed window are held; window reset reads the newest of them first',
     'failed: once read, its detections reach the stream | failed-windows | without a held file, window reset reads the failed one again',
-    'a pause is told and kept | drop-folder | a pause leaves dropped files where they are, also across a restart',
+    'a pause is told and kept | finished-files | a pause leaves dropped files where they are, also across a restart',
   ]),
   ...rules('Endpoints', [
     'a trailing slash never matches | every-endpoint | a trailing slash never matches a path',
@@ -226,8 +226,8 @@ export const CONFORMANCE: readonly Rule[] = [
   ]),
   ...rules('Authentication', [
     '1. all but token and health want a Bearer credential | every-endpoint | every endpoint but the token endpoint and health requires a valid one: all others are 401',
-    '2. shown once | key-commands | key create prints the key once, and only its hash is stored',
-    '3. made by the operator | key-commands | key create as text: the key, a note that it is shown once, and a ready-to-run call',
+    '2. shown once | access-commands | key create prints the key once, and only its hash is stored',
+    '3. made by the operator | access-commands | key create as text: the key, a note that it is shown once, and a ready-to-run call',
     '5. a token is sent like a key | every-endpoint | an access token is sent like a key, and reads what the key reads',
     '5. revoking the key stops its tokens within a minute | every-endpoint | revoking a key stops its tokens at once',
     '6. what was seen recently is not counted | limits-http | too many unseen key ids are 429 before anything is verified, with Retry-After and without rate-limit headers',

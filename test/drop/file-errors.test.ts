@@ -1,20 +1,22 @@
 /**
- * Errors of the file system: those of one file, which is retried while others are processed, and those that stop
- * ingest. Code preloaded into the real program makes calls fail.
+ * Errors of the file system: those of one file, which is retried while others are processed, with one alert for all, and
+ * those that stop ingest. Code preloaded into the real program makes calls fail.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { test } from 'node:test';
 import { isFileError } from '../../src/drop/file-errors.ts';
+import { stuckFiles } from '../../src/ingest/threads/retry-pauses.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { isDiskFull, isWriteLost } from '../../src/store/database-errors.ts';
 import { LogFailure } from '../../src/store/log-errors.ts';
-import { type Appliance, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
+import { NO_PRELOAD as skip } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
-import { PATH_OF, preloaded } from '../support/preload.ts';
+import { PATH_OF, preloadedFs } from '../support/preload.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 import { words } from '../support/words.ts';
@@ -27,8 +29,6 @@ const OF_ONE_FILE = words('EBUSY ETXTBSY ESTALE EMFILE ENFILE ETIMEDOUT EIO EACC
  * name contains `fsync`. Files named `.txt` cannot be opened as long as the file TEST_UNREADABLE exists.
  */
 const FAILING = `
-  import fs from 'node:fs';
-  import { syncBuiltinESMExports } from 'node:module';
   const { renameSync, openSync, fsyncSync } = fs;
   const failed = new Map();
   const failing = new Set();
@@ -48,11 +48,7 @@ const FAILING = `
     return fd;
   };
   fs.fsyncSync = (fd) => failing.has(fd) ? fail('EIO', 'fsync') : fsyncSync(fd);
-  syncBuiltinESMExports();
 `;
-const skip =
-  process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';
-
 test('a system error concerns one file, whatever its name', () => {
   const error = (code: string, syscall = 'rename') => Object.assign(new Error(code), { code, syscall });
   for (const code of OF_ONE_FILE) assert.ok(isFileError(error(code)), code);
@@ -70,52 +66,50 @@ test('a system error concerns one file, whatever its name', () => {
   assert.throws(list, (met) => !isFileError(met));
 });
 
-describe('errors of files', { skip }, () => {
-  let flag: string;
-  let appliance: Appliance;
-  before(async () => {
-    flag = join(testFolder(), 'flag');
-    const settings = { ...preloaded(FAILING), TEST_UNREADABLE: flag };
-    appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', ...settings });
-  });
-  after(() => appliance.stop());
+const flag = join(testFolder(), 'flag');
+const appliance = await sharedAppliance({
+  WIREWATCH_INGEST_QUIET_MS: '0',
+  ...preloadedFs(FAILING),
+  TEST_UNREADABLE: flag,
+});
 
-  const isStuck = async () => (await openAlertsOf(appliance)).includes('file stuck');
+const isStuck = async () => (await openAlertsOf(appliance)).includes('file stuck');
 
-  test('a file that cannot be taken is reported, retried, and delays no other', async () => {
-    const names = OF_ONE_FILE.map((code) => `newswire.backfill-${code.toLowerCase()}.ndjson`);
-    for (const name of names) appliance.put(name, ndjson([newRow()]));
-    const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-    assert.equal(good.msg, 'file applied');
-    for (const name of names) assert.equal((await appliance.processed(name)).msg, 'file applied');
-    const { log } = appliance.serving();
-    const lines = log.filter(({ msg }) => msg.startsWith('a file cannot be read or moved'));
-    assert.deepEqual(new Set(lines.map(({ file }) => file)), new Set(names));
-    await until('the alert is over', async () => !(await isStuck()));
-    const reported = log.filter((line) => line.alert === 'file stuck');
-    assert.notEqual(reported.length, 0);
-    for (const [at, { msg }] of reported.entries())
-      assert.equal(msg, at % 2 === 0 ? 'alert opened' : 'alert closed', 'all files together have one alert');
-  });
+test('a file that cannot be taken is reported, retried, and delays no other', { skip }, async () => {
+  const names = OF_ONE_FILE.map((code) => `newswire.backfill-${code.toLowerCase()}.ndjson`);
+  for (const name of names) appliance.put(name, ndjson([newRow()]));
+  const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  assert.equal(good.msg, 'file applied');
+  for (const name of names) assert.equal((await appliance.processed(name)).msg, 'file applied');
+  const { log } = appliance.serving();
+  const lines = log.filter(({ msg }) => msg.startsWith('a file cannot be read or moved'));
+  assert.deepEqual(new Set(lines.map(({ file }) => file)), new Set(names));
+  await until('the alert is over', async () => !(await isStuck()));
+  const reported = log.filter((line) => line.alert === 'file stuck');
+  assert.notEqual(reported.length, 0);
+  for (const [at, { msg }] of reported.entries())
+    assert.equal(msg, at % 2 === 0 ? 'alert opened' : 'alert closed', 'all files together have one alert');
+});
 
-  test('a file that cannot be opened stays in the drop folder, also if it would not be read', async () => {
-    writeFileSync(flag, '');
-    appliance.put('report.txt', 'text');
-    await appliance.logged(/^a file cannot/, { file: 'report.txt' });
-    assert.ok(existsSync(join(appliance.drop, 'report.txt')));
-    await until('the alert', isStuck);
-    assert.deepEqual(readdirSync(join(appliance.drop, '.taken')), []);
-    rmSync(flag);
-    assert.equal((await appliance.processed('report.txt')).msg, 'file refused');
-    await until('the alert is over', async () => !(await isStuck()));
-  });
+test('a file that cannot be opened stays in the drop folder, also if it would not be read', {
+  skip,
+}, async () => {
+  writeFileSync(flag, '');
+  appliance.put('report.txt', 'text');
+  await appliance.logged(/^a file cannot/, { file: 'report.txt' });
+  assert.ok(existsSync(join(appliance.drop, 'report.txt')));
+  await until('the alert', isStuck);
+  assert.deepEqual(readdirSync(join(appliance.drop, '.taken')), []);
+  rmSync(flag);
+  assert.equal((await appliance.processed('report.txt')).msg, 'file refused');
+  await until('the alert is over', async () => !(await isStuck()));
+});
 
-  test('a failed fsync ends ingest: the file is not applied, and reads continue', async () => {
-    appliance.put('newswire.backfill-fsync.ndjson', ndjson([newRow()]));
-    await until('the alert', async () => (await openAlertsOf(appliance)).includes('ingest stopped'));
-    assert.ok(!existsSync(join(appliance.drop, 'archive', 'newswire.backfill-fsync.ndjson')));
-    assert.equal((await appliance.get('/v1/me')).status, 200);
-  });
+test('a failed fsync ends ingest: the file is not applied, and reads continue', { skip }, async () => {
+  appliance.put('newswire.backfill-fsync.ndjson', ndjson([newRow()]));
+  await until('the alert', async () => (await openAlertsOf(appliance)).includes('ingest stopped'));
+  assert.ok(!existsSync(join(appliance.drop, 'archive', 'newswire.backfill-fsync.ndjson')));
+  assert.equal((await appliance.get('/v1/me')).status, 200);
 });
 
 test('ingest waits for a full disk, unless an fsync or truncation of the log failed', () => {
@@ -125,4 +119,24 @@ test('ingest waits for a full disk, unless an fsync or truncation of the log fai
     const met = failure(syscall);
     assert.deepEqual([isDiskFull(met), isWriteLost(met)], [isWaitedFor, !isWaitedFor], syscall);
   }
+});
+
+test('the alert names the file that has been stuck longest, and counts the others', async () => {
+  const alerts: (string | null)[] = [];
+  const stuck = stuckFiles({ setCondition: (_, detail) => alerts.push(detail), log() {} });
+  const fail = (key: string, message = 'denied') => {
+    const error = Object.assign(new Error(message), { code: 'EACCES' });
+    return stuck.attempt('dropped', key, key, () => Promise.reject(error));
+  };
+  await fail('a');
+  assert.equal(alerts.at(-1), 'a: denied');
+  await fail('b');
+  await fail('c');
+  assert.equal(alerts.at(-1), 'a and 2 more files: denied');
+  await fail('a', 'a retry comes later');
+  assert.equal(alerts.at(-1), 'a and 2 more files: denied');
+  stuck.keepOnly('dropped', ['b', 'c']);
+  assert.equal(alerts.at(-1), 'b and 1 more file: denied');
+  stuck.keepOnly('dropped', []);
+  assert.equal(alerts.at(-1), null);
 });

@@ -93,12 +93,8 @@ function drop(name: string, content: string): void {
   renameSync(`${path}.part`, path);
 }
 
-/** Runs an appliance on the drop folder. */
-async function withAppliance(use: (running: Appliance) => Promise<void>): Promise<void> {
-  const settings = { WIREWATCH_INGEST_DROP: exports, WIREWATCH_INGEST_BAD_ROWS: 'skip' };
-  await using running = await startAppliance(settings);
-  await use(running);
-}
+/** An appliance on the drop folder, for `await using`. */
+const started = () => startAppliance({ WIREWATCH_INGEST_DROP: exports, WIREWATCH_INGEST_BAD_ROWS: 'skip' });
 
 const names = () => [...[1, 2].map(() => fileName('newswire', nextWindowMs())), 'no-export.txt'];
 const OUTCOMES = ['file applied', 'file failed', 'file refused'];
@@ -133,55 +129,53 @@ test('an own folder of another user: nothing is written, check and the alert nam
   makeExports();
   const files = names();
   for (const own of OWN_FOLDERS) asAttacker(`mkdir -m 777 ${own}\n${trapsFor(own, files)}`);
-  await withAppliance(async (running) => {
-    const id = dropAll(files);
-    const commandFor = (own: string) => `mv ${join(exports, own)} ${join(exports, own)}-before`;
-    for (const left = new Set<string>(OWN_FOLDERS); left.size > 0; ) {
-      const named = (text: string | null) => [...left].find((own) => text?.includes(commandFor(own)));
-      let next: string | undefined;
-      await until('the alert for one of them', async () => {
-        next = named(await complaint(running));
-        return next !== undefined;
-      });
-      const finding = (await check(running.data, '--drop', exports, '--port', '0')).of('drop folder');
-      assert.equal(finding.status, 'bad');
-      assert.ok(named(finding.what_to_do), JSON.stringify(finding));
-      for (const name of files) assert.ok(existsSync(join(exports, name)), name);
-      execFileSync('sh', ['-c', commandFor(next ?? '')]);
-      left.delete(next ?? '');
-    }
-    await processAll(running, files);
-    assert.ok(await running.detection(id));
+  await using running = await started();
+  const id = dropAll(files);
+  const commandFor = (own: string) => `mv ${join(exports, own)} ${join(exports, own)}-before`;
+  for (const left = new Set<string>(OWN_FOLDERS); left.size > 0; ) {
+    const named = (text: string | null) => [...left].find((own) => text?.includes(commandFor(own)));
+    let next: string | undefined;
+    await until('the alert for one of them', async () => {
+      next = named(await complaint(running));
+      return next !== undefined;
+    });
+    const finding = (await check(running.data, '--drop', exports, '--port', '0')).of('drop folder');
+    assert.equal(finding.status, 'bad');
+    assert.ok(named(finding.what_to_do), JSON.stringify(finding));
+    for (const name of files) assert.ok(existsSync(join(exports, name)), name);
+    execFileSync('sh', ['-c', commandFor(next ?? '')]);
+    left.delete(next ?? '');
+  }
+  await processAll(running, files);
+  assert.ok(await running.detection(id));
 
-    chmodSync(join(exports, 'failed'), 0o2775);
-    const more = names();
-    dropAll(more);
-    const [command = ''] = /chmod go-w .*\/failed/.exec(await complaint(running)) ?? [];
-    assert.ok(!readdirSync(join(exports, 'failed')).some((name) => more.includes(name)));
-    execFileSync('sh', ['-c', command]);
-    await processAll(running, more);
-  });
+  chmodSync(join(exports, 'failed'), 0o2775);
+  const more = names();
+  dropAll(more);
+  const [command = ''] = /chmod go-w .*\/failed/.exec(await complaint(running)) ?? [];
+  assert.ok(!readdirSync(join(exports, 'failed')).some((name) => more.includes(name)));
+  execFileSync('sh', ['-c', command]);
+  await processAll(running, more);
 });
 
 test('what Wirewatch makes in the drop folder is its own, and no other user writes to it', {
   skip,
 }, async () => {
   makeExports();
-  await withAppliance(async (running) => {
-    const files = names();
-    dropAll(files);
-    await processAll(running, files);
-    const made = readdirSync(exports, { recursive: true, encoding: 'utf8' });
-    for (const end of [/\.skipped\.ndjson$/m, /\.reason\.json$/m]) assert.match(made.join('\n'), end);
-    for (const name of made) {
-      const { uid, mode } = lstatSync(join(exports, name));
-      // The exporter's own files stay its own.
-      if (uid === OTHER_ID) assert.match(name, /(newswire\.[^/]*\.ndjson|no-export\.txt)$/);
-      else assert.equal(mode & 0o022, 0, name);
-    }
-    assert.deepEqual(readdirSync(join(exports, '.taken')), []);
-    assert.throws(() => asAttacker('mv failed elsewhere'), /Operation not permitted|Permission denied/);
-  });
+  await using running = await started();
+  const files = names();
+  dropAll(files);
+  await processAll(running, files);
+  const made = readdirSync(exports, { recursive: true, encoding: 'utf8' });
+  for (const end of [/\.skipped\.ndjson$/m, /\.reason\.json$/m]) assert.match(made.join('\n'), end);
+  for (const name of made) {
+    const { uid, mode } = lstatSync(join(exports, name));
+    // The exporter's own files stay its own.
+    if (uid === OTHER_ID) assert.match(name, /(newswire\.[^/]*\.ndjson|no-export\.txt)$/);
+    else assert.equal(mode & 0o022, 0, name);
+  }
+  assert.deepEqual(readdirSync(join(exports, '.taken')), []);
+  assert.throws(() => asAttacker('mv failed elsewhere'), /Operation not permitted|Permission denied/);
 });
 
 test('a hard link to a file of Wirewatch, or of root, is not read', { skip }, async () => {
@@ -189,18 +183,17 @@ test('a hard link to a file of Wirewatch, or of root, is not read', { skip }, as
   const name = fileName('newswire', nextWindowMs());
   // Where fs.protected_hardlinks is 0, the exporter can make one.
   linkSync(join(secrets, 'secret'), join(exports, name));
-  await withAppliance(async (running) => {
-    await running.logged(/hard link/, { name });
-    const files = names();
-    dropAll(files);
-    await processAll(running, files);
-    assert.ok(readdirSync(exports).includes(name));
-    // The exporter may keep a link to its own files.
-    const kept = fileName('newswire', nextWindowMs());
-    drop(kept, ndjson([newRow()]));
-    linkSync(join(exports, kept), join(place, kept));
-    assert.equal((await running.processed(kept)).msg, 'file applied');
-  });
+  await using running = await started();
+  await running.logged(/hard link/, { name });
+  const files = names();
+  dropAll(files);
+  await processAll(running, files);
+  assert.ok(readdirSync(exports).includes(name));
+  // The exporter may keep a link to its own files.
+  const kept = fileName('newswire', nextWindowMs());
+  drop(kept, ndjson([newRow()]));
+  linkSync(join(exports, kept), join(place, kept));
+  assert.equal((await running.processed(kept)).msg, 'file applied');
 });
 
 test('a link that another user can replace does not become the drop folder', { skip }, () => {

@@ -203,22 +203,20 @@ describe('a damaged database', () => {
   });
 });
 
-describe('a fault that ends the ingesting thread', () => {
-  useNewAppliance();
-
-  test('is urgent, and reads continue', async () => {
-    const row = newRow();
-    const window = CURRENT_WINDOW_MS;
-    await appliance.dropped(fileName('newswire', window), ndjson([row]));
-    await appliance.dropped(fileName('imagewire', window), '');
-    assert.equal((await health()).http, 200);
-    const fault = "BEGIN SELECT raise(ABORT, 'a fault'); END";
-    changeDetections(appliance.data, `CREATE TRIGGER fault BEFORE INSERT ON delivery ${fault}`);
-    appliance.put(fileName('newswire', window - WINDOW_MS), ndjson([newRow()]));
-    assert.equal((await opened('ingest stopped')).page_worthy, true);
-    const found = await health();
-    assert.deepEqual([found.http, found.alerts.page_worthy], [503, 1]);
-    assert.equal(found.exports.newswire.newest_done, formatMs(window + WINDOW_MS));
-    assert.ok(await appliance.detection(idOf(row)));
-  });
+test('a fault that ends the ingesting thread is urgent, and reads continue', async () => {
+  await using own = await startAppliance();
+  appliance = own;
+  const row = newRow();
+  const window = CURRENT_WINDOW_MS;
+  await appliance.dropped(fileName('newswire', window), ndjson([row]));
+  await appliance.dropped(fileName('imagewire', window), '');
+  assert.equal((await health()).http, 200);
+  const fault = "BEGIN SELECT raise(ABORT, 'a fault'); END";
+  changeDetections(appliance.data, `CREATE TRIGGER fault BEFORE INSERT ON delivery ${fault}`);
+  appliance.put(fileName('newswire', window - WINDOW_MS), ndjson([newRow()]));
+  assert.equal((await opened('ingest stopped')).page_worthy, true);
+  const found = await health();
+  assert.deepEqual([found.http, found.alerts.page_worthy], [503, 1]);
+  assert.equal(found.exports.newswire.newest_done, formatMs(window + WINDOW_MS));
+  assert.ok(await appliance.detection(idOf(row)));
 });

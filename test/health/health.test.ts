@@ -72,16 +72,14 @@ describe('the rules of health', () => {
   });
 });
 
-describe('2: ingest stalled', () => {
-  const check = { before: new Set<ExportName>(), isCheck: true };
-  const stalled = (situation: Situation) => [...stalledExports(situation, check, NOW)];
+const check = { before: new Set<ExportName>(), isCheck: true };
+const stalled = (situation: Situation) => [...stalledExports(situation, check, NOW)];
 
-  test('opens at a check, for each export whose newest window ended more than 45 minutes ago', () => {
-    assert.deepEqual(stalled(ages(45 * MINUTE_MS, 45 * MINUTE_MS)), []);
-    assert.deepEqual(stalled(ages(45 * MINUTE_MS + 1, 0)), ['newswire']);
-    assert.deepEqual(stalled(ages(46 * MINUTE_MS, 46 * MINUTE_MS)), ['newswire', 'imagewire']);
-    assert.deepEqual(stalled(ages(null, 0)), []);
-  });
+test('opens at a check, for each export whose newest window ended more than 45 minutes ago', () => {
+  assert.deepEqual(stalled(ages(45 * MINUTE_MS, 45 * MINUTE_MS)), []);
+  assert.deepEqual(stalled(ages(45 * MINUTE_MS + 1, 0)), ['newswire']);
+  assert.deepEqual(stalled(ages(46 * MINUTE_MS, 46 * MINUTE_MS)), ['newswire', 'imagewire']);
+  assert.deepEqual(stalled(ages(null, 0)), []);
 });
 
 test('a disk is getting full below 5% and 10 GiB, or below 512 MiB', () => {
@@ -141,35 +139,33 @@ test('a disk that never answers is waited for a second only, and the others are 
   assert.deepEqual([await isAnswering('/share', ask), await isAnswering('/nowhere')], [false, true]);
 });
 
-describe('the endpoint', () => {
-  const HEALTH = evaluateHealth(ages(0, 0), [], NOW);
-  const DEGRADED = evaluateHealth(ages(0, null), [alert('disk full')], NOW);
-  let health = HEALTH;
-  const source = { health: () => health, noteFault() {} };
+const HEALTH = evaluateHealth(ages(0, 0), [], NOW);
+const DEGRADED = evaluateHealth(ages(0, null), [alert('disk full')], NOW);
+let health = HEALTH;
+const source = { health: () => health, noteFault() {} };
 
-  test('answers without a credential or a rate limit, for any query, 200 or 503 with the same body; never a problem document', async () => {
-    await using server = await startTestServer({ health: source, requests_per_minute: 1 });
-    for (const state of [HEALTH, DEGRADED]) {
-      const status = state === HEALTH ? 200 : 503;
-      health = state;
-      for (const path of ['/v1/health', '/v1/health?anything=1&anything=', '/v1/health?%']) {
-        const answer = await server.get(path);
-        assert.equal(answer.status, status);
-        const names = ['content-type', 'cache-control', 'ratelimit-limit', 'retry-after'];
-        const headers = names.map((name) => answer.headers.get(name));
-        assert.deepEqual(headers, ['application/json', 'no-store', null, null]);
-        assert.match(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
-        assert.deepEqual(await answer.json(), state);
-      }
-      assert.equal(await server.statusOf('/v1/health', 'no-key-at-all'), status);
-      const head = await server.get('/v1/health', undefined, { method: 'HEAD' });
-      assert.equal(head.status, status);
-      assert.equal(head.headers.get('content-length'), `${JSON.stringify(state).length}`);
-      assert.equal(head.headers.get('cache-control'), 'no-store');
-      assert.equal(await head.text(), '');
+test('answers without a credential or a rate limit, for any query, 200 or 503 with the same body; never a problem document', async () => {
+  await using server = await startTestServer({ health: source, requests_per_minute: 1 });
+  for (const state of [HEALTH, DEGRADED]) {
+    const status = state === HEALTH ? 200 : 503;
+    health = state;
+    for (const path of ['/v1/health', '/v1/health?anything=1&anything=', '/v1/health?%']) {
+      const answer = await server.get(path);
+      assert.equal(answer.status, status);
+      const names = ['content-type', 'cache-control', 'ratelimit-limit', 'retry-after'];
+      const headers = names.map((name) => answer.headers.get(name));
+      assert.deepEqual(headers, ['application/json', 'no-store', null, null]);
+      assert.match(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
+      assert.deepEqual(await answer.json(), state);
     }
-    const post = await server.get('/v1/health', undefined, { method: 'POST' });
-    assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
-    assert.equal(await server.statusOf('/v1/health/'), 404);
-  });
+    assert.equal(await server.statusOf('/v1/health', 'no-key-at-all'), status);
+    const head = await server.get('/v1/health', undefined, { method: 'HEAD' });
+    assert.equal(head.status, status);
+    assert.equal(head.headers.get('content-length'), `${JSON.stringify(state).length}`);
+    assert.equal(head.headers.get('cache-control'), 'no-store');
+    assert.equal(await head.text(), '');
+  }
+  const post = await server.get('/v1/health', undefined, { method: 'POST' });
+  assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
+  assert.equal(await server.statusOf('/v1/health/'), 404);
 });

@@ -20,7 +20,7 @@ import { NO_PRELOAD } from '../support/command.ts';
 import { changeDetections } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { untilIdle } from '../support/installation-state.ts';
-import { failingCall, PATH_OF, preloaded, shiftedClock } from '../support/preload.ts';
+import { failingCall, PATH_OF, preloadedFs, shiftedClock } from '../support/preload.ts';
 import { filesBelow } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
@@ -199,15 +199,12 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
     // Notes each look at the archive.
     const looks = join(dirname(appliance.data), 'looks');
     writeFileSync(looks, '');
-    const noting = preloaded(`
-      import fs from 'node:fs';
-      import { syncBuiltinESMExports } from 'node:module';
+    const noting = preloadedFs(`
       const { readdirSync, appendFileSync } = fs;
       fs.readdirSync = (path, ...rest) => {
         if (/\\/archive$/.test(${PATH_OF}(path))) appendFileSync(${JSON.stringify(looks)}, '.');
         return readdirSync(path, ...rest);
       };
-      syncBuiltinESMExports();
     `);
     await appliance.restart({ WIREWATCH_INGEST_ARCHIVE_DAYS: '1', ...hasty, ...noting });
     await until('two looks at the empty archive', () => readFileSync(looks).length >= 2);

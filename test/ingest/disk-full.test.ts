@@ -1,21 +1,11 @@
 /** A full disk: ingest waits with an urgent alert, reads continue, and ingest resumes by itself. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isErrorCode } from '../../src/refused.ts';
 import { formatMs, HOUR_MS } from '../../src/time.ts';
 import {
   createInstallation,
@@ -30,6 +20,7 @@ import { openAlertsOf } from '../support/installation-state.ts';
 import { follow, readerOf } from '../support/lab.ts';
 import { failingCall } from '../support/preload.ts';
 import { inFolder, type RunningProgram, type RunOptions, runProgram, serve } from '../support/program.ts';
+import { fillDisk } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const FULL = 'the disk is full: ingest waits for free space';
@@ -136,17 +127,17 @@ async function dropOnFullDisk(run: RunningProgram, { url, key, drop, data }: Pla
 
 diskTest('with a full disk', async ({ drop, key, cli, start, seen, within }) => {
   const other = createKey(cli, 'agency', '7001');
-  const run = start(false);
+  await using run = start(false);
   const url = await run.url();
   await applied(run, drop, rowsOf(10));
 
   const ballast = join(seen(), 'ballast');
-  fill(ballast);
+  fillDisk(ballast);
   const second = await dropOnFullDisk(run, { url, key, drop, data: seen() });
   // The waiting file is listed, whichever folder it is in.
   const status = JSON.parse(await within('ingest', 'status', '--drop', drop, '--json'));
   assert.deepEqual([status.waiting, status.waiting_files], [1, [second]]);
-  fill(ballast);
+  fillDisk(ballast);
   await within('key', 'revoke', other.split('_')[2] ?? '', '--yes');
   const revoked = { headers: { authorization: `Bearer ${other}` } };
   assert.equal((await fetch(`${url}/v1/me`, revoked)).status, 401);
@@ -155,55 +146,48 @@ diskTest('with a full disk', async ({ drop, key, cli, start, seen, within }) => 
   await alertLine(run, 'closed');
   assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
   assert.ok(existsSync(join(drop, 'archive')));
-  assert.equal(await run.stop(), 0);
 });
 
-diskTest(
-  'a removal without the room for it stays open, says so, and leaves room to ingest',
-  async ({ drop, start, seen, within }) => {
-    const run = start(false);
-    await run.url();
-    await applied(run, drop, rowsOf(10));
-    const { left_in_log } = JSON.parse(await within('subscription', 'remove', '7001', '--yes', '--json'));
-    assert.match(left_in_log, /too little free space to write detections\.db anew: it needs twice its size/);
-    assert.ok((await openAlertsOf({ data: seen() })).includes('removal incomplete'));
-    await applied(run, drop, rowsOf(10));
-    assert.equal(await run.stop(), 0);
-  },
-);
+diskTest('a removal without the room for it stays open, says so, and leaves room to ingest', async (own) => {
+  const { drop, start, seen, within } = own;
+  await using run = start(false);
+  await run.url();
+  await applied(run, drop, rowsOf(10));
+  const { left_in_log } = JSON.parse(await within('subscription', 'remove', '7001', '--yes', '--json'));
+  assert.match(left_in_log, /too little free space to write detections\.db anew: it needs twice its size/);
+  assert.ok((await openAlertsOf({ data: seen() })).includes('removal incomplete'));
+  await applied(run, drop, rowsOf(10));
+});
 
-diskTest(
-  'a start on a full disk, after a kill: reads work, ingest waits for space',
-  async ({ data, drop, key, folder, start, seen, use }) => {
-    const row = newRow();
-    await use(`${ndjson([row])}${rowsOf(9)}`, 'SIGKILL');
-    for (const name of ['usage', 'revocations']) rmSync(join(data, name), { force: true });
-    const config = join(folder, 'wirewatch.toml');
-    writeFileSync(config, '[[accounts]]\nid = "late"\nname = "Late"\n');
-    const run = start(true, '--config', config);
-    const url = await run.url();
-    const unwritten = run.log().flatMap((line) => line.unwritten ?? []);
-    assert.deepEqual(unwritten, [
-      'room to note revoked keys while the disk is full',
-      'missing entries of the configuration',
-    ]);
-    const name = await dropOnFullDisk(run, { url, key, drop, data: seen() });
-    const { read } = readerOf(url, key);
-    const day = String(row.first_detected_at).slice(0, 10);
-    assert.ok((await read(`/v1/detections?from=${day}&to=${day}`)).data.length > 0);
-    await read(`/v1/detections/${idOf(row)}`);
-    assert.equal((await read('/v1/me')).account.id, 'agency');
-    const counts = 'cannot save the row counts of the daily allowance: a restart would lose them';
-    await run.logged('the failed write of usage', ({ msg }) => msg === counts);
+diskTest('a start on a full disk, after a kill: reads work, ingest waits for space', async (own) => {
+  const { data, drop, key, folder, start, seen, use } = own;
+  const row = newRow();
+  await use(`${ndjson([row])}${rowsOf(9)}`, 'SIGKILL');
+  for (const name of ['usage', 'revocations']) rmSync(join(data, name), { force: true });
+  const config = join(folder, 'wirewatch.toml');
+  writeFileSync(config, '[[accounts]]\nid = "late"\nname = "Late"\n');
+  await using run = start(true, '--config', config);
+  const url = await run.url();
+  const unwritten = run.log().flatMap((line) => line.unwritten ?? []);
+  assert.deepEqual(unwritten, [
+    'room to note revoked keys while the disk is full',
+    'missing entries of the configuration',
+  ]);
+  const name = await dropOnFullDisk(run, { url, key, drop, data: seen() });
+  const { read } = readerOf(url, key);
+  const day = String(row.first_detected_at).slice(0, 10);
+  assert.ok((await read(`/v1/detections?from=${day}&to=${day}`)).data.length > 0);
+  await read(`/v1/detections/${idOf(row)}`);
+  assert.equal((await read('/v1/me')).account.id, 'agency');
+  const counts = 'cannot save the row counts of the daily allowance: a restart would lose them';
+  await run.logged('the failed write of usage', ({ msg }) => msg === counts);
 
-    rmSync(join(seen(), 'ballast'));
-    await applied(run, drop, null, name);
-    await alertLine(run, 'closed');
-    await run.logged('the write of usage', ({ msg }) => msg === 'row counts can be saved again');
-    assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
-    assert.equal(await run.stop(), 0);
-  },
-);
+  rmSync(join(seen(), 'ballast'));
+  await applied(run, drop, null, name);
+  await alertLine(run, 'closed');
+  await run.logged('the write of usage', ({ msg }) => msg === 'row counts can be saved again');
+  assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
+});
 
 test(
   'a stop during the first start without space ends the program, also if there is space again just then',
@@ -223,20 +207,18 @@ test(
     }),
 );
 
-diskTest(
-  'on a full disk, a start that would have to revoke a key in an older access.db is exit code 1',
-  async ({ data, key, cli, start, use }) => {
-    await use(rowsOf(10));
-    // With SQLite's file beside it: the command that revokes the key removes that.
-    const paths = ['access.db', 'access.db-shm'].map((name) => join(data, name));
-    const older = paths.map((path) => readFileSync(path));
-    cli(['key', 'revoke', key.split('_')[2] ?? '', '--yes']);
-    for (const [at, path] of paths.entries()) writeFileSync(path, older[at] ?? '');
-    const run = start(true);
-    assert.equal(await run.ended, 1);
-    assert.match(run.stderr(), /disk is full\. Free space and try again/);
-  },
-);
+diskTest('on a full disk, a start that must revoke a key in an older access.db exits with 1', async (own) => {
+  const { data, key, cli, start, use } = own;
+  await use(rowsOf(10));
+  // With SQLite's file beside it: the command that revokes the key removes that.
+  const paths = ['access.db', 'access.db-shm'].map((name) => join(data, name));
+  const older = paths.map((path) => readFileSync(path));
+  cli(['key', 'revoke', key.split('_')[2] ?? '', '--yes']);
+  for (const [at, path] of paths.entries()) writeFileSync(path, older[at] ?? '');
+  const run = start(true);
+  assert.equal(await run.ended, 1);
+  assert.match(run.stderr(), /disk is full\. Free space and try again/);
+});
 
 diskTest('a start without space for a file of SQLite is exit code 1', async ({ data, start, use }) => {
   await use(rowsOf(10));
@@ -246,31 +228,17 @@ diskTest('a start without space for a file of SQLite is exit code 1', async ({ d
   assert.match(run.stderr(), /cannot open .*access\.db: the disk is full\. Free space and try again/);
 });
 
-diskTest(
-  'no space for two databases: the damaged one is deleted for the rebuilt one',
-  async ({ data, key, start, use }) => {
-    await use(rowsOf(1000));
-    writeFileSync(join(data, 'detections.db-damage'), 'a test says so\n');
-    const sizeOf = (file: string) => statSync(join(data, file)).size;
-    const names = readdirSync(data, { recursive: true, encoding: 'utf8' });
-    const used = names.reduce((sum, file) => sum + sizeOf(file), 0);
-    const room = Math.round(sizeOf('detections.db') * 0.8);
-    writeFileSync(join(data, 'ballast'), Buffer.alloc(DISK_MIB * 1024 * 1024 - used - room));
-    const run = start(false);
-    const url = await run.url();
-    await run.logged('the new database', ({ msg }) => msg.startsWith('detections.db was brought up to date'));
-    assert.deepEqual(await streamOf(url, key), Array(1000).fill(1));
-    assert.equal(await run.stop(), 0);
-  },
-);
-
-/** Writes until less than a kilobyte is free. */
-function fill(path: string): void {
-  for (const bytes of [1_000_000, 10_000, 1000]) {
-    try {
-      for (;;) appendFileSync(path, Buffer.alloc(bytes));
-    } catch (error) {
-      if (!isErrorCode(error, 'ENOSPC')) throw error;
-    }
-  }
-}
+diskTest('no space for two databases: the damaged one is deleted for the rebuilt one', async (own) => {
+  const { data, key, start, use } = own;
+  await use(rowsOf(1000));
+  writeFileSync(join(data, 'detections.db-damage'), 'a test says so\n');
+  const sizeOf = (file: string) => statSync(join(data, file)).size;
+  const names = readdirSync(data, { recursive: true, encoding: 'utf8' });
+  const used = names.reduce((sum, file) => sum + sizeOf(file), 0);
+  const room = Math.round(sizeOf('detections.db') * 0.8);
+  writeFileSync(join(data, 'ballast'), Buffer.alloc(DISK_MIB * 1024 * 1024 - used - room));
+  await using run = start(false);
+  const url = await run.url();
+  await run.logged('the new database', ({ msg }) => msg.startsWith('detections.db was brought up to date'));
+  assert.deepEqual(await streamOf(url, key), Array(1000).fill(1));
+});

@@ -9,20 +9,17 @@ import { changeDetections } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow, newRows, nextWindowMs, type Row } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
-import { preloaded } from '../support/preload.ts';
+import { preloadedFs } from '../support/preload.ts';
 import { until } from '../support/until.ts';
 
 /** Backfills are checked and taken, but cannot be read again to be applied. */
-const INTERRUPTED = preloaded(`
-  import files from 'node:fs/promises';
-  import { syncBuiltinESMExports } from 'node:module';
-  const { open } = files;
-  files.open = async (path, ...rest) => {
+const INTERRUPTED = preloadedFs(`
+  const { open } = fs.promises;
+  fs.promises.open = async (path, ...rest) => {
     if (/\\.taken\\/\\d+\\.newswire\\.backfill-/.test(String(path)))
       throw Object.assign(new Error('EIO: made to fail, open'), { code: 'EIO', syscall: 'open' });
     return open(path, ...rest);
   };
-  syncBuiltinESMExports();
 `);
 
 const STUCK = /^a file cannot be read or moved/;

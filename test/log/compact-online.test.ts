@@ -12,7 +12,7 @@ import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { assertSameContent, contentOfDatabase } from '../support/database-content.ts';
 import { createHistory, type History, QUIETLY, rescored, variedRows } from '../support/history.ts';
-import { assertClean } from '../support/scrub.ts';
+import { assertClean, beginEpoch } from '../support/scrub.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 /** Thrown to interrupt work, as a stop does. */
@@ -20,16 +20,13 @@ class Stopping extends Error {}
 
 let history: History;
 
-const EPOCH = `INSERT INTO version_epoch (number, at, position, reason, orphans)
-  SELECT (SELECT count(*) + 1 FROM version_epoch), 1, max(position) + 1, 'test', 'read' FROM stream`;
-
 /** Creates streams before, between and after those of 7002, corrections, rescorings and a version epoch. */
 async function fill(): Promise<void> {
   const all = [7001, 7002, 7003];
   history.apply(variedRows([7001], 1, 20));
   history.apply(variedRows(all, 1000, 120), { batchRows: 50 });
   history.apply(variedRows(all, 1000, 60, rescored(10, 90)));
-  history.apply(variedRows(all, 1020, 40, rescored(11)), { with: (db) => db.exec(EPOCH) });
+  history.apply(variedRows(all, 1020, 40, rescored(11)), { with: beginEpoch });
   await history.restart();
   // Known and new rows, and new streams after those of 7002.
   history.apply([...variedRows(all, 1010, 30, rescored(12)), ...variedRows([7002, 7004], 3000, 20)]);
@@ -160,7 +157,7 @@ test('whatever was applied, removed, rewritten and restarted, in any order', asy
         else {
           const { subscriptions, from, count, minute, score, batchRows, hasEpoch } = one;
           const rows = variedRows(subscriptions, from, count, rescored(minute, score));
-          history.apply(rows, { batchRows, ...(hasEpoch ? { with: (db) => db.exec(EPOCH) } : {}) });
+          history.apply(rows, { batchRows, ...(hasEpoch ? { with: beginEpoch } : {}) });
         }
       }
       await assertEqual('half');

@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { crc32, zstdDecompressSync } from 'node:zlib';
 import { LOGGED_TABLES, STREAM_TABLE } from '../../src/log/apply-log.ts';
 import { encodeFrame } from '../../src/log/frame.ts';
@@ -18,7 +18,7 @@ import { readOneDetection } from '../../src/query/detection-text.ts';
 import { type Database, makeSchema, openContent, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { createHistory, type History, QUIETLY, rescored, variedRows } from '../support/history.ts';
+import { createHistory, QUIETLY, rescored, variedRows } from '../support/history.ts';
 import { without } from '../support/installed.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
@@ -133,12 +133,9 @@ test('specifies segments, frames and entries', () => {
   assert.deepEqual(frames, []);
 });
 
-describe("the manual's reader", { skip: without('python3', 'zstd') }, () => {
-  let history: History;
-  before(async () => {
-    history = await createHistory(1024);
-  });
-  after(() => history.delete());
+describe("the manual's reader", { skip: without('python3', 'zstd') }, async () => {
+  const history = await createHistory(1024);
+  after(history.delete);
 
   /** The detections of a log, by id, as the manual's example prints them. */
   function readLog(log: string): unknown[] {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
 import { formatMs } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
@@ -103,39 +103,37 @@ async function assertUpToDate(): Promise<unknown> {
   return line.made_anew;
 }
 
-describe('detections.db is rebuilt equal', () => {
-  const cases: [what: string, copy: string, change: () => void, reason: RegExp][] = [
-    ['deleted, with its -wal left', killed, () => place(null, ['detections.db']), /it does not exist/],
-    [
-      'an older one, with a -wal left',
-      killed,
-      // The kill may have come within a checkpoint.
-      () => place(middle, ['detections.db', 'detections.db-checkpoint']),
-      /^null$/,
-    ],
-    [
-      'with other settings, another subscription and an empty archive',
-      end,
-      () => {
-        place(null, DATABASE);
-        appliance.cli(['account', 'set', 'agency', '--print-metadata', 'off']);
-        appliance.cli(['subscription', 'add', '7003', '--account', 'agency']);
-        rmSync(join(appliance.drop, 'archive'), { recursive: true });
-      },
-      /it does not exist/,
-    ],
-  ];
-  for (const [what, copy, change, reason] of cases)
-    test(what, async () => {
-      restoreFolder(copy);
-      change();
-      await appliance.restart();
-      assert.match(String(await assertUpToDate()), reason);
-      assertSameContent(withoutOpenDelivery(contentOfDetections(data)), withoutOpenDelivery(content));
-      const left = readdirSync(data).filter((name) => /draft|aside|damage/.test(name));
-      assert.deepEqual(left, []);
-    });
-});
+const cases: [what: string, copy: string, change: () => void, reason: RegExp][] = [
+  ['deleted, with its -wal left', killed, () => place(null, ['detections.db']), /it does not exist/],
+  [
+    'an older one, with a -wal left',
+    killed,
+    // The kill may have come within a checkpoint.
+    () => place(middle, ['detections.db', 'detections.db-checkpoint']),
+    /^null$/,
+  ],
+  [
+    'with other settings, another subscription and an empty archive',
+    end,
+    () => {
+      place(null, DATABASE);
+      appliance.cli(['account', 'set', 'agency', '--print-metadata', 'off']);
+      appliance.cli(['subscription', 'add', '7003', '--account', 'agency']);
+      rmSync(join(appliance.drop, 'archive'), { recursive: true });
+    },
+    /it does not exist/,
+  ],
+];
+for (const [what, copy, change, reason] of cases)
+  test(`detections.db is rebuilt equal: ${what}`, async () => {
+    restoreFolder(copy);
+    change();
+    await appliance.restart();
+    assert.match(String(await assertUpToDate()), reason);
+    assertSameContent(withoutOpenDelivery(contentOfDetections(data)), withoutOpenDelivery(content));
+    const left = readdirSync(data).filter((name) => /draft|aside|damage/.test(name));
+    assert.deepEqual(left, []);
+  });
 
 test('the port is open during the rebuild, and nothing is served from it before', {
   skip: NO_PRELOAD,

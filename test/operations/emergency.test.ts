@@ -4,12 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { assertFailed, runBeside, succeedBeside } from '../support/command.ts';
 import { inFolder, serve } from '../support/program.ts';
-import { isWritable } from '../support/test-folder.ts';
+import { fillDisk, isWritable } from '../support/test-folder.ts';
 
 const KEYS = 12;
 const DISK_MIB = 24;
@@ -57,32 +57,32 @@ async function onFullDisk(data: string, drop: string, ballast: string): Promise<
   const revoke = (at: number) => cli('key', 'revoke', keys[at]?.id ?? '', '--yes');
 
   const first = await start();
-  fill(ballast);
+  fillDisk(ballast);
   for (let at = 0; at < 4; at += 1) {
     assert.equal(await statusOf(first.url, keys[at]?.key), 200);
     await revoke(at);
     assert.equal(await statusOf(first.url, keys[at]?.key), 401, `key ${at}, at once`);
-    fill(ballast);
+    fillDisk(ballast);
   }
   await first.kill();
 
-  fill(ballast);
+  fillDisk(ballast);
   const second = await start();
   for (let at = 0; at < 4; at += 1)
     assert.equal(await statusOf(second.url, keys[at]?.key), 401, `key ${at}, after a restart`);
   for (let at = 4; at < 8; at += 1) {
-    fill(ballast);
+    fillDisk(ballast);
     await revoke(at);
     assert.equal(await statusOf(second.url, keys[at]?.key), 401, `key ${at}, at once`);
   }
   await second.stop();
 
-  fill(ballast);
+  fillDisk(ballast);
   for (let at = 8; at < 10; at += 1) await revoke(at);
   const third = await start();
   for (let at = 0; at < 10; at += 1) assert.equal(await statusOf(third.url, keys[at]?.key), 401, `key ${at}`);
   assert.equal(await statusOf(third.url, keys[10]?.key), 200);
-  fill(ballast);
+  fillDisk(ballast);
   await cli('account', 'suspend', 'acme');
   assert.equal(await statusOf(third.url, keys[10]?.key), 403);
 
@@ -141,15 +141,4 @@ async function onReadOnlyDisk(data: string, drop: string, trigger: string): Prom
   assert.equal(health.status, 'degraded');
   assert.equal(await serving.stop(), 0);
   assert.equal(serving.log().at(-1)?.msg, 'stopped');
-}
-
-/** Takes every byte that is free. */
-function fill(ballast: string): void {
-  for (const bytes of [1024 * 1024, 4096, 64])
-    for (;;)
-      try {
-        appendFileSync(ballast, Buffer.alloc(bytes));
-      } catch {
-        break;
-      }
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs, { mkdirSync, rmSync, type StatsFs, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import { afterEach, beforeEach, mock, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { windowStates } from '../../src/admin/console/windows.ts';
 import { revokeKey } from '../../src/auth/keys.ts';
@@ -49,92 +49,90 @@ const file = (members: Partial<FileRecord>) =>
 
 const set = (status: WindowStatus, start = START) => store.setWindow(status, start, NOW_MS);
 
-describe('files', () => {
-  test('each that was not applied says what solves it', async () => {
-    set('failed');
-    set('abandoned', START + WINDOW_MS);
-    set('done', START + 2 * WINDOW_MS);
-    const long = { taken_at: NOW_MS - 20 * DAY_MS, finished_at: NOW_MS - 20 * DAY_MS };
-    file({ outcome: 'failed', ...long });
-    file({ outcome: 'failed' });
-    // Its window has been done since.
-    file({ outcome: 'failed', window_start: START + 2 * WINDOW_MS });
-    const later = { window_start: START + 2 * WINDOW_MS, finished_at: NOW_MS };
-    const { name: second } = file({ outcome: 'failed', ...later });
-    file({ outcome: 'refused', export: null, window_start: null });
-    const { not_applied } = await statusOf();
-    assert.deepEqual(
-      not_applied.map(({ outcome, what_to_do }) => `${outcome}: ${what_to_do}`),
-      [
-        'refused: Drop it again under a valid name, or delete it from refused/ if it was dropped by mistake.',
-        `failed: Fix the file and drop it again. For its errors, run: wirewatch ingest explain ${second}`,
-        `failed: Fix the file, drop it again, and run: wirewatch window reset newswire ${formatMs(START)}`,
-      ],
-    );
-  });
+test('each file that was not applied says what solves it', async () => {
+  set('failed');
+  set('abandoned', START + WINDOW_MS);
+  set('done', START + 2 * WINDOW_MS);
+  const long = { taken_at: NOW_MS - 20 * DAY_MS, finished_at: NOW_MS - 20 * DAY_MS };
+  file({ outcome: 'failed', ...long });
+  file({ outcome: 'failed' });
+  // Its window has been done since.
+  file({ outcome: 'failed', window_start: START + 2 * WINDOW_MS });
+  const later = { window_start: START + 2 * WINDOW_MS, finished_at: NOW_MS };
+  const { name: second } = file({ outcome: 'failed', ...later });
+  file({ outcome: 'refused', export: null, window_start: null });
+  const { not_applied } = await statusOf();
+  assert.deepEqual(
+    not_applied.map(({ outcome, what_to_do }) => `${outcome}: ${what_to_do}`),
+    [
+      'refused: Drop it again under a valid name, or delete it from refused/ if it was dropped by mistake.',
+      `failed: Fix the file and drop it again. For its errors, run: wirewatch ingest explain ${second}`,
+      `failed: Fix the file, drop it again, and run: wirewatch window reset newswire ${formatMs(START)}`,
+    ],
+  );
+});
 
-  test('refused ones hide none that was applied from the search for files that changed', () => {
-    const { name: applied } = file({ finished_at: NOW_MS });
-    for (let count = 0; count < 3; count += 1) file({ outcome: 'refused', finished_at: NOW_MS });
-    const found = appliedSince(store.reader, NOW_MS, 2).map(({ name }) => name);
-    assert.deepEqual(found, [applied]);
-  });
+test('refused files hide none that was applied from the search for files that changed', () => {
+  const { name: applied } = file({ finished_at: NOW_MS });
+  for (let count = 0; count < 3; count += 1) file({ outcome: 'refused', finished_at: NOW_MS });
+  const found = appliedSince(store.reader, NOW_MS, 2).map(({ name }) => name);
+  assert.deepEqual(found, [applied]);
+});
 
-  test('those that are held are listed with their command, and wait for nothing else', async () => {
-    set('failed');
-    set('abandoned', START + WINDOW_MS);
-    const nameOf = (start: number, form: string) => `newswire.${formatWindowStart(start)}.${form}`;
-    const [failed, abandoned] = [nameOf(START, 'csv'), nameOf(START + WINDOW_MS, 'ndjson')];
-    const next = nameOf(START + 2 * WINDOW_MS, 'ndjson');
-    for (const name of [failed, abandoned, next]) writeFileSync(join(root, 'drop', name), '');
-    const { ingest } = await statusOf({ live: LIVE });
-    assert.deepEqual([ingest.waiting, ingest.waiting_files, ingest.held], [1, [next], 2]);
-    const held = (file: string, start: number, reason: string, verb: string) => {
-      const window = { export: 'newswire', window_start: formatMs(start) };
-      const what_to_do = `To read it, run: wirewatch window ${verb} newswire ${formatMs(start)}`;
-      return { file, ...window, reason, what_to_do };
-    };
-    assert.deepEqual(ingest.held_files, [
-      held(failed, START, 'its window has failed', 'reset'),
-      held(abandoned, START + WINDOW_MS, 'its window is abandoned', 'accept'),
-    ]);
-    for (const name of [failed, abandoned, next]) rmSync(join(root, 'drop', name));
-  });
+test('held files are listed with their command, and wait for nothing else', async () => {
+  set('failed');
+  set('abandoned', START + WINDOW_MS);
+  const nameOf = (start: number, form: string) => `newswire.${formatWindowStart(start)}.${form}`;
+  const [failed, abandoned] = [nameOf(START, 'csv'), nameOf(START + WINDOW_MS, 'ndjson')];
+  const next = nameOf(START + 2 * WINDOW_MS, 'ndjson');
+  for (const name of [failed, abandoned, next]) writeFileSync(join(root, 'drop', name), '');
+  const { ingest } = await statusOf({ live: LIVE });
+  assert.deepEqual([ingest.waiting, ingest.waiting_files, ingest.held], [1, [next], 2]);
+  const held = (file: string, start: number, reason: string, verb: string) => {
+    const window = { export: 'newswire', window_start: formatMs(start) };
+    const what_to_do = `To read it, run: wirewatch window ${verb} newswire ${formatMs(start)}`;
+    return { file, ...window, reason, what_to_do };
+  };
+  assert.deepEqual(ingest.held_files, [
+    held(failed, START, 'its window has failed', 'reset'),
+    held(abandoned, START + WINDOW_MS, 'its window is abandoned', 'accept'),
+  ]);
+  for (const name of [failed, abandoned, next]) rmSync(join(root, 'drop', name));
+});
 
-  test('those that wait say for what: a pause, a start, an alert, a promotion, or nothing but their turn', async () => {
-    assert.deepEqual((await statusOf()).ingest.waits_for, null);
-    writeFileSync(join(root, 'drop', 'newswire.20261121T0950Z.ndjson'), '');
-    const waitsFor = async (live: Live | null) => (await statusOf({ live })).ingest.waits_for;
-    assert.match((await waitsFor(null))?.what_to_do ?? '', /wirewatch serve$/);
-    assert.equal(await waitsFor(LIVE), null);
-    const { what_to_do } = DISK_FULL;
-    const full = await waitsFor({ ...LIVE, alerts: [DISK_FULL] });
-    assert.deepEqual(full, { reason: 'disk full: no room', what_to_do });
-    const alert = (name: AlertName, of = '') => alertDocument({ name, of, since: NOW_MS, detail: 'why' });
-    const late = alert('copy behind');
-    assert.equal(await waitsFor({ ...LIVE, alerts: [late] }), null, 'ingest does not wait for the copy');
-    const others = [alert('data folder not writable'), alert('another machine took over')];
-    for (const stops of [alert('copy behind', HELD_UP_INGEST), ...others]) {
-      const { reason } = (await waitsFor({ ...LIVE, alerts: [late, stops] })) ?? {};
-      assert.equal(reason, `${stops.name}: why`);
-    }
-    assert.match((await waitsFor({ ...LIVE, role: 'standby' }))?.reason ?? '', /standby/);
-    pauseIngest(db, NOW_MS);
-    assert.match((await waitsFor(LIVE))?.what_to_do ?? '', /wirewatch ingest resume$/);
-    resumeIngest(db);
-  });
+test('waiting files say for what: a pause, a start, an alert, a promotion, or nothing but their turn', async () => {
+  assert.deepEqual((await statusOf()).ingest.waits_for, null);
+  writeFileSync(join(root, 'drop', 'newswire.20261121T0950Z.ndjson'), '');
+  const waitsFor = async (live: Live | null) => (await statusOf({ live })).ingest.waits_for;
+  assert.match((await waitsFor(null))?.what_to_do ?? '', /wirewatch serve$/);
+  assert.equal(await waitsFor(LIVE), null);
+  const { what_to_do } = DISK_FULL;
+  const full = await waitsFor({ ...LIVE, alerts: [DISK_FULL] });
+  assert.deepEqual(full, { reason: 'disk full: no room', what_to_do });
+  const alert = (name: AlertName, of = '') => alertDocument({ name, of, since: NOW_MS, detail: 'why' });
+  const late = alert('copy behind');
+  assert.equal(await waitsFor({ ...LIVE, alerts: [late] }), null, 'ingest does not wait for the copy');
+  const others = [alert('data folder not writable'), alert('another machine took over')];
+  for (const stops of [alert('copy behind', HELD_UP_INGEST), ...others]) {
+    const { reason } = (await waitsFor({ ...LIVE, alerts: [late, stops] })) ?? {};
+    assert.equal(reason, `${stops.name}: why`);
+  }
+  assert.match((await waitsFor({ ...LIVE, role: 'standby' }))?.reason ?? '', /standby/);
+  pauseIngest(db, NOW_MS);
+  assert.match((await waitsFor(LIVE))?.what_to_do ?? '', /wirewatch ingest resume$/);
+  resumeIngest(db);
+});
 
-  test('a window has the rows of all its files, also if the last one brought none', () => {
-    set('done');
-    file({ report: { rows: 7 } });
-    file({ outcome: 'repeated', report: { rows: 7 } });
-    file({ outcome: 'failed', report: { rows: 5 } });
-    const { number: last } = file({ report: { rows: 0 } });
-    store.writer.prepare('UPDATE export_window SET file = ?').run(last);
-    const span = { export: 'newswire', from: START, to: START + WINDOW_MS } as const;
-    const [state] = windowStates(store.reader, span, { isEnabled: true, held: [] }, NOW_MS);
-    assert.deepEqual([state?.letter, state?.rows], ['d', 7]);
-  });
+test('a window has the rows of all its files, also if the last one brought none', () => {
+  set('done');
+  file({ report: { rows: 7 } });
+  file({ outcome: 'repeated', report: { rows: 7 } });
+  file({ outcome: 'failed', report: { rows: 5 } });
+  const { number: last } = file({ report: { rows: 0 } });
+  store.writer.prepare('UPDATE export_window SET file = ?').run(last);
+  const span = { export: 'newswire', from: START, to: START + WINDOW_MS } as const;
+  const [state] = windowStates(store.reader, span, { isEnabled: true, held: [] }, NOW_MS);
+  assert.deepEqual([state?.letter, state?.rows], ['d', 7]);
 });
 
 test('followers are active keys: the lag of one that is revoked or has expired would only grow', async () => {

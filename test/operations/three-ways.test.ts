@@ -5,7 +5,7 @@ import { chmodSync, existsSync, lstatSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { after, test } from 'node:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { openControlSocket } from '../../src/admin/control-socket.ts';
@@ -85,55 +85,53 @@ const stopped = createInstallation();
 after(() => stopped.remove());
 await (await stopped.serve()).stop();
 
-describe('every operation', () => {
-  for (const way of ['a command on a running appliance', 'a request', 'a command on a stopped one'] as const)
-    test(`works as ${way}, and returns what it says`, async () => {
-      const installation = way === 'a command on a stopped one' ? stopped : appliance;
-      const made = ['--account', 'agency', '--scopes', 'detections:read', '--subscriptions', '7001'];
-      const { id } = JSON.parse(installation.cli(['key', 'create', '--name', way, ...made, '--json']).stdout);
-      const samples = samplesOf(id, formatMs(window));
-      for (const operation of inOrder) {
-        const { name } = operation;
-        const given = samples.get(name) ?? {};
-        if (IMPOSSIBLE[way]?.includes(name)) continue;
-        // Open alerts are exit code 1.
-        const anyStatus = name === 'alert list';
-        const command = () => installation.cli([...argsOf(operation, given), '--json'], { anyStatus });
-        const value = way === 'a request' ? (await ui.act(name, given)).value : JSON.parse(command().stdout);
-        const isRight = Value.Check(operation.result ?? Type.Unknown(), value);
-        assert.ok(isRight, `${name}: ${JSON.stringify(value)}`);
-      }
-    });
-
-  test('names the wrong member, what was expected and what was found, in each way', async () => {
-    const wrong = { account: 'agency', name: 'x', scopes: ['all'], subscriptions: ['7001'] };
-    const said = /scopes.*expected|expected.*scopes/is;
-    const { status, text } = await ui.operate('key create', wrong);
-    assert.deepEqual([status, said.test(text)], [400, true], text);
-    const args = words('key create --account agency --name x --scopes all --subscriptions 7001');
-    for (const installation of [appliance, stopped]) {
-      const run = installation.cli(args, { anyStatus: true });
-      assert.deepEqual([run.status, said.test(run.stderr)], [2, true], run.stderr);
+for (const way of ['a command on a running appliance', 'a request', 'a command on a stopped one'] as const)
+  test(`every operation works as ${way}, and returns what it says`, async () => {
+    const installation = way === 'a command on a stopped one' ? stopped : appliance;
+    const made = ['--account', 'agency', '--scopes', 'detections:read', '--subscriptions', '7001'];
+    const { id } = JSON.parse(installation.cli(['key', 'create', '--name', way, ...made, '--json']).stdout);
+    const samples = samplesOf(id, formatMs(window));
+    for (const operation of inOrder) {
+      const { name } = operation;
+      const given = samples.get(name) ?? {};
+      if (IMPOSSIBLE[way]?.includes(name)) continue;
+      // Open alerts are exit code 1.
+      const anyStatus = name === 'alert list';
+      const command = () => installation.cli([...argsOf(operation, given), '--json'], { anyStatus });
+      const value = way === 'a request' ? (await ui.act(name, given)).value : JSON.parse(command().stdout);
+      const isRight = Value.Check(operation.result ?? Type.Unknown(), value);
+      assert.ok(isRight, `${name}: ${JSON.stringify(value)}`);
     }
   });
 
-  test('is named in the audit trail, with its way', () => {
-    const ways = (installation: Installation) => {
-      const { stdout } = installation.cli(['audit', '--json']);
-      const trail: { kind: string; command: string | null }[] = JSON.parse(stdout);
-      return new Set(trail.map(({ kind, command }) => `${kind} ${command}`));
-    };
-    for (const name of ['account add', 'key create', 'window expect', 'ingest replay', 'account remove']) {
-      assert.ok(ways(appliance).has(`command ${name}`), name);
-      assert.ok(ways(appliance).has(`console ${name}`), name);
-      assert.ok(ways(stopped).has(`command ${name}`), name);
-    }
-    const { stdout } = stopped.cli(['audit']);
-    const change = `key revoke  key [a-z0-9]{12} changed: revoked_at none -> "\\d{4}-\\S+Z"`;
-    assert.match(stdout, new RegExp(`^\\d{4}-\\S+Z  ${userInfo().username}  ${change}$`, 'm'));
-    assert.doesNotMatch(stdout + stopped.cli(['audit', '--json']).stdout, /hash|[0-9a-f]{64}/i);
-    assert.equal(stopped.cli(['audit', '--from', '2100-01-01T00:00:00Z']).stdout.trim(), 'No entries.');
-  });
+test('a refusal names the wrong member, what was expected and what was found, in each way', async () => {
+  const wrong = { account: 'agency', name: 'x', scopes: ['all'], subscriptions: ['7001'] };
+  const said = /scopes.*expected|expected.*scopes/is;
+  const { status, text } = await ui.operate('key create', wrong);
+  assert.deepEqual([status, said.test(text)], [400, true], text);
+  const args = words('key create --account agency --name x --scopes all --subscriptions 7001');
+  for (const installation of [appliance, stopped]) {
+    const run = installation.cli(args, { anyStatus: true });
+    assert.deepEqual([run.status, said.test(run.stderr)], [2, true], run.stderr);
+  }
+});
+
+test('every operation is named in the audit trail, with its way', () => {
+  const ways = (installation: Installation) => {
+    const { stdout } = installation.cli(['audit', '--json']);
+    const trail: { kind: string; command: string | null }[] = JSON.parse(stdout);
+    return new Set(trail.map(({ kind, command }) => `${kind} ${command}`));
+  };
+  for (const name of ['account add', 'key create', 'window expect', 'ingest replay', 'account remove']) {
+    assert.ok(ways(appliance).has(`command ${name}`), name);
+    assert.ok(ways(appliance).has(`console ${name}`), name);
+    assert.ok(ways(stopped).has(`command ${name}`), name);
+  }
+  const { stdout } = stopped.cli(['audit']);
+  const change = `key revoke  key [a-z0-9]{12} changed: revoked_at none -> "\\d{4}-\\S+Z"`;
+  assert.match(stdout, new RegExp(`^\\d{4}-\\S+Z  ${userInfo().username}  ${change}$`, 'm'));
+  assert.doesNotMatch(stdout + stopped.cli(['audit', '--json']).stdout, /hash|[0-9a-f]{64}/i);
+  assert.equal(stopped.cli(['audit', '--from', '2100-01-01T00:00:00Z']).stdout.trim(), 'No entries.');
 });
 
 test('a data folder on a long path is operated like any other; its socket is for its owner alone', () =>

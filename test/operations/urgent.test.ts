@@ -1,4 +1,4 @@
-/** A key that is revoked while access.db cannot take it: the operations thread and what the main thread remembers. */
+/** Operations that nothing may hold up: a key is revoked while access.db cannot take it, a command beside long operations. */
 import assert from 'node:assert/strict';
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { after, test } from 'node:test';
@@ -8,16 +8,23 @@ import { Denials } from '../../src/auth/denials.ts';
 import { createKey } from '../../src/auth/key-form.ts';
 import { addKey } from '../../src/auth/keys.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
+import { NO_COUNTS } from '../../src/ingest/apply/apply-rows.ts';
+import type { IngestRequest } from '../../src/ingest/requests/requests.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
 import { testOperations } from '../support/live.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const ID = createKey('ww').id;
+const BY = { actor: 'ada' };
+const COUNTS = { files: 0, rows: 0, ...NO_COUNTS, left_out: 0, unreadable: [] };
 /** Of an account whose suspension fills the file `revocations`. */
 const LONG = 'x'.repeat(64 * 1024 - 60);
 
-/** An installation of which a table can be damaged and made good: by default the audit trail, to which each change adds. */
+/**
+ * An installation of which a table can be damaged and made good: by default the audit trail, to which each change adds.
+ * Its ingest thread answers replays once they are served.
+ */
 function installation(table = 'audit') {
   const root = testFolder();
   const folder = dataFolder(root);
@@ -39,16 +46,22 @@ function installation(table = 'audit') {
   const sound = Buffer.alloc(bytes);
   readSync(file, sound, 0, bytes, at);
   const denials = new Denials();
-  const ingest = { ask: async () => ({ ok: true }) as const, wake() {}, async promote() {} };
-  const operations = testOperations(root, { ingest, denials });
+  const asked: IngestRequest[] = [];
+  const served = Promise.withResolvers<void>();
+  const ask = async (request: IngestRequest) => {
+    asked.push(request);
+    await served.promise;
+    return { ok: true, replay: COUNTS } as const;
+  };
+  const operations = testOperations(root, { ingest: { ask, wake() {}, async promote() {} }, denials });
   const reader: AccessReader = createAccessReader(folder.access);
   after(reader.close);
   return {
-    folder,
+    ...{ folder, operations, asked, served },
     damage: () => writeSync(file, Buffer.alloc(bytes, 0xff), 0, bytes, at),
     mend: () => writeSync(file, sound, 0, bytes, at),
     async run(path: string, given: object) {
-      const told = await operations.run({ path, given, way: 'command', by: { actor: 'ada' } });
+      const told = await operations.run({ path, given, way: 'command', by: BY });
       assert.equal(told.status, 200, told.body);
       return JSON.parse(told.body);
     },
@@ -90,4 +103,33 @@ test('what only the memory has is in access.db before the next change, which can
   assert.equal(key?.account.suspended_at, null, 'it works again, as the command said');
   assert.ok((key?.revoked_at ?? 0) > 0, 'the revocation is in access.db');
   assert.deepEqual(readEnded(folder), []);
+});
+
+test('a replay of another period, or after a licence changed, does not pass for one that runs', async () => {
+  const { operations, asked, served } = installation();
+  const run = (path: string, given: object) => operations.run({ path, given, way: 'command', by: BY });
+  const replay = (given: object) => run('ingest-replay', given);
+  const week = { from: '2026-11-01T00:00:00Z', to: '2026-11-08T00:00:00Z' };
+  const replays = [replay(week), replay({}), replay({ from: week.from }), replay(week), replay({})];
+  // It comes after them.
+  assert.equal((await run('account-set', { id: 'acme', print_metadata: true })).status, 200);
+  replays.push(replay({}), replay({}));
+  await operations.view({ path: 'jobs', query: '', mayAct: false });
+  served.resolve();
+  for (const { status, body } of await Promise.all(replays)) assert.equal(status, 200, body);
+  const [from, to, end] = [Date.parse(week.from), Date.parse(week.to), Number.MAX_SAFE_INTEGER];
+  const spans = asked.map((request) => request.kind === 'replay' && `${request.from} to ${request.to}`);
+  assert.deepEqual(spans, [`${from} to ${to}`, `0 to ${end}`, `${from} to ${end}`, `0 to ${end}`]);
+});
+
+test('whatever consoles and scripts wait for, a command is done', async () => {
+  const { operations, served } = installation();
+  const suspend = (way: 'api' | 'command') =>
+    operations.run({ path: 'account-suspend', given: { id: 'acme' }, way, by: BY });
+  const replay = () => operations.run({ path: 'ingest-replay', given: {}, way: 'api', by: BY });
+  const waiting = Array.from({ length: 100 }, replay);
+  assert.equal((await suspend('api')).status, 503);
+  assert.equal((await suspend('command')).status, 200);
+  served.resolve();
+  for (const { status } of await Promise.all(waiting)) assert.equal(status, 200);
 });

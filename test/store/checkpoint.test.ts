@@ -1,15 +1,22 @@
-/** Starts with what a crash around a checkpoint left, and with files that an operator put in place of others. */
+/**
+ * Starts with what a crash around a checkpoint left, and with files that an operator put in place of others. A file that
+ * is written anew has nothing of deleted rows.
+ */
 import assert from 'node:assert/strict';
-import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import { DELETE_RESCORED, DELETE_STREAM_ROWS } from '../../src/log/detection-rows.ts';
 import { scrub } from '../../src/log/scrub.ts';
-import { abandon, checkpoint, closeDetections, openDetections } from '../../src/store/checkpoint.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
+import { abandon, checkpoint, closeDetections, openDetections, rewrite } from '../../src/store/checkpoint.ts';
+import { type Database, openDatabase, writing } from '../../src/store/database.ts';
+import { placesOf } from '../../src/store/stream-place.ts';
 import { assertSameContent, type Content, withoutOpenDelivery } from '../support/database-content.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
 import { type History, QUIETLY, rowsFrom, withHistory } from '../support/history.ts';
+import { seededPrng } from '../support/seeded-prng.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const PAGE_BYTES = 16_384;
 const ENDS = ['', '-wal', '-checkpoint'] as const;
@@ -20,9 +27,6 @@ function filesOf({ folder: { detections } }: History): Files {
   const [wal, checkpoint] = [read(`${detections}-wal`), read(`${detections}-checkpoint`)];
   return { '': read(detections), '-wal': wal, '-checkpoint': checkpoint };
 }
-
-const hashesOf = (files: Files) =>
-  ENDS.map((end) => (files[end] === null ? null : hash('sha256', files[end])));
 
 /** Overwrites them, so that each keeps its inode, as `cp` does. */
 function putFiles({ folder }: History, files: Files): void {
@@ -214,26 +218,23 @@ function withoutMarker(root: string, work: () => void): void {
   rmdirSync(draft);
 }
 
-describe('without a checkpoint, the file stays as it was', () => {
-  const cases: Readonly<Record<string, (db: Database, root: string) => void>> = {
-    abandoned: abandon,
-    'its marker cannot be written': (db, root) => withoutMarker(root, () => closeDetections(db)),
-  };
-  for (const [what, end] of Object.entries(cases))
-    test(what, () =>
-      withHistory(async (history) => {
-        const before = filesOf(history);
-        const db = openDetections(history.folder.detections);
-        db.exec('UPDATE log_mark SET entry = entry + 1');
-        end(db, history.folder.root);
-        assert.ok(!db.open);
-        const { '': file, '-wal': wal, '-checkpoint': marker } = filesOf(history);
-        assert.ok(file?.equals(before[''] ?? Buffer.alloc(0)));
-        assert.ok((wal?.length ?? 0) > 0);
-        assert.equal(marker, null);
-      }),
-    );
-});
+const cases: Readonly<Record<string, (db: Database, root: string) => void>> = {
+  abandoned: abandon,
+  'its marker cannot be written': (db, root) => withoutMarker(root, () => closeDetections(db)),
+};
+for (const [what, end] of Object.entries(cases))
+  test(`without a checkpoint, the file stays as it was: ${what}`, () =>
+    withHistory(async (history) => {
+      const before = filesOf(history);
+      const db = openDetections(history.folder.detections);
+      db.exec('UPDATE log_mark SET entry = entry + 1');
+      end(db, history.folder.root);
+      assert.ok(!db.open);
+      const { '': file, '-wal': wal, '-checkpoint': marker } = filesOf(history);
+      assert.ok(file?.equals(before[''] ?? Buffer.alloc(0)));
+      assert.ok((wal?.length ?? 0) > 0);
+      assert.equal(marker, null);
+    }));
 
 test('a verification that began on a stopped database copies nothing into it, and takes no write-ahead log', () =>
   withHistory(async (history) => {
@@ -252,7 +253,7 @@ test('a verification that began on a stopped database copies nothing into it, an
         killed = filesOf(history);
       },
     });
-    assert.deepEqual(hashesOf(filesOf(history)), hashesOf(killed ?? filesOf(history)));
+    assert.ok(isDeepStrictEqual(filesOf(history), killed));
     assert.equal((await history.restart()).madeAnew, null);
   }));
 
@@ -272,3 +273,57 @@ test('a marker that could not be written before names the file as it is', () =>
     putFiles(history, killed);
     assert.equal((await history.restart()).madeAnew, null);
   }));
+
+const STREAMS = [1, 2, 3, 4];
+const REMOVED = 3;
+const TRANSACTIONS = 300;
+const ROWS = 20;
+
+const INSERT = `
+  INSERT INTO stream_row (place, position, version, band, score, print, article_id, body, checksum)
+  VALUES (:place, :position, 1, 1, 50, 0, 1, :body, 0)`;
+const RESCORE = 'INSERT OR REPLACE INTO rescored (place, body, checksum) VALUES (?, ?, 0)';
+
+/** Rows of random sizes, that arrive for all streams in turn: so pages in the middle are split again and again. */
+function fill(db: Database): void {
+  const prng = seededPrng(3, 'rows');
+  const [insert, rescore] = [db.prepare(INSERT), db.prepare(RESCORE)];
+  const rows = new Map(STREAMS.map((ordinal) => [ordinal, 0]));
+  let position = 0;
+  for (let number = 0; number < TRANSACTIONS; number += 1)
+    writing(db, () => {
+      for (let row = 0; row < ROWS; row += 1) {
+        const ordinal = prng.pick(STREAMS);
+        const sequence = (rows.get(ordinal) ?? 0) + 1;
+        rows.set(ordinal, sequence);
+        position += 1;
+        const { first } = placesOf(ordinal);
+        const body = `{"of":"stream ${ordinal}"}`.padEnd(400 + prng.below(900), 'x');
+        insert.run({ place: first + sequence, position, body });
+        if (prng.chance(0.3)) rescore.run(first + 1 + prng.below(sequence), body);
+      }
+    });
+}
+
+test('a rewritten file has nothing of deleted rows, which the splits of pages leave otherwise', () => {
+  const path = join(testFolder(), 'detections.db');
+  const countIn = (ordinal: number) => readFileSync(path, 'latin1').split(`"stream ${ordinal}"`).length - 1;
+  const db = openDetections(path);
+  fill(db);
+  for (const sql of [DELETE_RESCORED, DELETE_STREAM_ROWS])
+    db.prepare(sql).run({ ...placesOf(REMOVED), limit: TRANSACTIONS * ROWS });
+  checkpoint(db);
+  assert.ok(countIn(REMOVED) > 0, 'nothing to be rid of');
+  const others = countIn(REMOVED + 1);
+  {
+    // SQLite leaves the file as it is until they are gone.
+    using reader = openDatabase(path, 'read');
+    reader.exec('BEGIN; SELECT 1 FROM stream_row');
+    assert.match(String(rewrite(db)), /a long read of detections\.db/);
+    assert.ok(countIn(REMOVED) > 0);
+  }
+  assert.equal(rewrite(db), null);
+  assert.equal(countIn(REMOVED), 0);
+  assert.ok(countIn(REMOVED + 1) > others / 2);
+  closeDetections(db);
+});

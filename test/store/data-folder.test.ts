@@ -16,7 +16,7 @@ import {
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { asOther, OTHER_ID as NOBODY, withoutAnotherUser } from '../support/another-user.ts';
-import { NO_PRELOAD, runBeside } from '../support/command.ts';
+import { assertFailed, NO_PRELOAD, runBeside, succeedBeside } from '../support/command.ts';
 import { programCalls } from '../support/disk-calls.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
@@ -43,20 +43,18 @@ const inData = (use: (data: string, folder: string) => Promise<unknown>) =>
   inFolder(async (folder) => void (await use(join(folder, 'data'), folder)));
 
 async function startedAndStopped(data: string, ...more: string[]): Promise<void> {
-  const run = serveOn(data, ...more);
+  await using run = serveOn(data, ...more);
   await run.url();
-  assert.equal(await run.stop(), 0);
 }
 
 test('a link to a folder is accepted as data folder: systemd creates one for a dynamic user', () =>
   inFolder(async (folder) => {
     mkdirSync(join(folder, 'private'), { mode: 0o700 });
     symlinkSync('private', join(folder, 'data'));
-    const run = serveOn(join(folder, 'data'));
+    await using run = serveOn(join(folder, 'data'));
     assert.equal((await fetch(`${await run.url()}/v1/health`)).headers.get('cache-control'), 'no-store');
     const listening = run.log().find(({ msg }) => msg === 'listening');
     assert.match(String(listening?.version), /^\d+\.\d+\.\d+/);
-    assert.equal(await run.stop(), 0);
   }));
 
 test('a missing secret of a database in use is not replaced: every cursor would be refused', () =>
@@ -65,9 +63,8 @@ test('a missing secret of a database in use is not replaced: every cursor would 
     const secret = join(data, 'secret');
     const content = readFileSync(secret);
     rmSync(secret);
-    const second = serveOn(data);
-    assert.equal(await second.ended, 78);
-    assert.match(second.stderr(), /the secret .* is missing, although .* already holds data.*from a backup/);
+    const lost = /the secret .* is missing, although .* already holds data.*from a backup/;
+    assertFailed(await runBeside([...START, '--data', data]), 78, lost);
     assert.ok(!existsSync(secret));
     writeFileSync(secret, content);
     await startedAndStopped(data);
@@ -115,14 +112,12 @@ test('root operates the Wirewatch that another user runs', { skip: skipOther }, 
     mkdirSync(data, { mode: 0o700 });
     chownSync(data, NOBODY, NOBODY);
     chmodSync(folder, 0o755);
-    const serving = runProgram([...START, '--data', data], {}, { through: asOther });
+    await using serving = runProgram([...START, '--data', data], {}, { through: asOther });
     await serving.url();
-    const add = await runBeside([...ADD, '--data', data]);
-    assert.equal(add.status, 0, add.stderr);
+    await succeedBeside([...ADD, '--data', data]);
     const names = readdirSync(data, { recursive: true, encoding: 'utf8' });
     assert.ok(names.includes('access.db'));
     for (const name of names) assert.equal(lstatSync(join(data, name)).uid, NOBODY, name);
-    assert.equal(await serving.stop(), 0, serving.stderr());
   }),
 );
 
@@ -154,26 +149,24 @@ test('files are accessible to their user only, even in a readable folder and wit
     const through = (program: string, args: readonly string[]): [string, string[]] => {
       return ['sh', ['-c', 'umask 000; exec "$0" "$@"', program, ...args]];
     };
-    const run = (...args: string[]) => runProgram([...args, '--data', data], {}, { through });
-    const cli = async (...args: string[]) => {
+    const run = (...args: string[]) => runProgram(args, {}, { through });
+    const done = async (...args: string[]) => {
       const command = run(...args);
       assert.equal(await command.ended, 0, command.stderr());
       return command.stdout();
     };
+    const cli = (...args: string[]) => done(...args, '--data', data);
     await cli(...ADD);
     await cli('subscription', 'add', '7001', '--account', 'a');
     const terms = ['--name', 'k', '--scopes', 'detections:read', '--subscriptions', '7001', '--json'];
     const { key } = JSON.parse(await cli('key', 'create', '--account', 'a', ...terms));
     writeFileSync(join(folder, 'key'), key);
-    const serving = run('serve', '--port', '0', '--drop', join(folder, 'drop'));
+    const serving = run(...START, '--data', data, '--drop', join(folder, 'drop'));
     const url = await serving.url();
     await cli('generate', '--out', join(folder, 'drop'), '--rows', '5', '--subscriptions', '7001');
     await serving.logged('the export', ({ msg }) => msg === 'file applied');
-    for (const into of ['copy.db', 'copy.ndjson']) {
-      const pull = ['pull', '--base-url', url, '--key-file', join(folder, 'key'), '--full'];
-      const command = runProgram([...pull, '--into', join(folder, into)], {}, { through });
-      assert.equal(await command.ended, 0, command.stderr());
-    }
+    const pull = ['pull', '--base-url', url, '--key-file', join(folder, 'key'), '--full'];
+    for (const into of ['copy.db', 'copy.ndjson']) await done(...pull, '--into', join(folder, into));
     await cli('verify');
     await cli('backup', join(folder, 'backup'));
     const isKept = (name: string) => /^(data\/|backup|copy)/.test(name);
@@ -195,12 +188,9 @@ test('a command that ingests is refused on a drop folder other than the one in u
     const drop = join(folder, 'exports');
     await startedAndStopped(data, '--drop', drop);
     const replay = ['ingest', 'replay', '--data', data];
-    const refused = await runBeside(replay);
-    assert.notEqual(refused.status, 0);
-    assert.match(refused.stderr, /data\/drop is not the drop folder of .*--drop/);
+    assertFailed(await runBeside(replay), 78, /data\/drop is not the drop folder of .*--drop/);
     assert.ok(!existsSync(join(data, 'drop')));
-    const named = await runBeside([...replay, '--drop', drop]);
-    assert.equal(named.status, 0, named.stderr);
+    await succeedBeside([...replay, '--drop', drop]);
   }));
 
 test('a new data folder survives a power cut, with its parents', { skip: NO_PRELOAD }, () =>

@@ -2,6 +2,16 @@
 import { openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
+/**
+ * Functions of Node's modules are others, in all of the program.
+ *
+ * @param source of an ES module, which has `fs` and changes what it has to; @returns settings of the program
+ */
+export function preloadedFs(source: string) {
+  const from = "import fs from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';";
+  return preloaded(`${from}${source}; syncBuiltinESMExports();`);
+}
+
 /** @param source of an ES module; @returns settings of the program */
 export function preloaded(source: string): { readonly NODE_OPTIONS: string } {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(source)}` };
@@ -45,16 +55,13 @@ export function failingCall(
   path: RegExp,
   flag: string,
 ) {
-  const settings = preloaded(`
-    import fs from 'node:fs';
-    import { syncBuiltinESMExports } from 'node:module';
+  const settings = preloadedFs(`
     const { ${call}Sync, existsSync } = fs;
     fs.${call}Sync = (...args) => {
       if (existsSync(${JSON.stringify(flag)}) && ${path}.test(${PATH_OF}(args[${call === 'link' ? 1 : 0}])))
         throw Object.assign(new Error('${code}: planted, ${call}'), { code: '${code}', syscall: '${call}' });
       return ${call}Sync(...args);
     };
-    syncBuiltinESMExports();
   `);
   return {
     /** Of the program. */

@@ -15,7 +15,7 @@ export interface Generated {
 
 let configs = 0;
 
-export function written(text: string): string {
+export function written(text: string | Uint8Array): string {
   configs += 1;
   const file = join(folder, `${configs}.toml`);
   writeFileSync(file, text);

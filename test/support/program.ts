@@ -1,4 +1,5 @@
 /** Runs the program with any arguments: its output, log and exit code. */
+import assert from 'node:assert/strict';
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -128,6 +129,10 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
     kill,
     /** @returns the exit code */
     stop: () => kill('SIGTERM'),
+    /** `await using` stops it, which must succeed, unless it has ended. */
+    async [Symbol.asyncDispose](): Promise<void> {
+      if (exitCode === undefined) assert.equal(await kill('SIGTERM'), 0, stderr.join(''));
+    },
   };
 }
 

@@ -42,8 +42,10 @@ export function recordFile(db: Database): void {
     INSERT INTO export_window (export, window_start, status, since, file) VALUES ('newswire', 600000, 'done', 1, 1);`);
 }
 
-export function beginEpoch(db: Database): void {
-  db.exec(`
-    INSERT INTO version_epoch (number, at, position, reason, orphans)
-    SELECT 1, 1900000000000, max(position) + 1, 'test', 'read' FROM stream`);
+const INSERT_EPOCH = `
+  INSERT INTO version_epoch (number, at, position, reason, orphans)
+  SELECT (SELECT count(*) + 1 FROM version_epoch), 1900000000000, max(position) + 1, 'test', ? FROM stream`;
+
+export function beginEpoch(db: Database, orphans = 'read'): void {
+  db.prepare(INSERT_EPOCH).run(orphans);
 }

@@ -1,6 +1,7 @@
 /** New folders for tests, which are removed when the test process ends, and what is in a folder. */
 import {
   accessSync,
+  appendFileSync,
   constants,
   cpSync,
   existsSync,
@@ -11,6 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isErrorCode } from '../../src/refused.ts';
 
 const made: string[] = [];
 
@@ -35,6 +37,16 @@ export function filesBelow(folder: string): string[] {
   if (!existsSync(folder)) return [];
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+}
+
+/** Takes every byte that is free on the disk of a file, which grows. */
+export function fillDisk(path: string): void {
+  for (const bytes of [1_000_000, 4096, 64])
+    try {
+      for (;;) appendFileSync(path, Buffer.alloc(bytes));
+    } catch (error) {
+      if (!isErrorCode(error, 'ENOSPC')) throw error;
+    }
 }
 
 export function isWritable(path: string): boolean {

@@ -27,11 +27,13 @@ type Compared = Comparison & { readonly equal: boolean };
 const argsIn = (folder: string, into: string, ...more: string[]) =>
   pullArgs(appliance, folder, '--into', into, ...more);
 
-async function fullCopy(folder: string): Promise<string> {
-  const into = join(folder, 'copy.db');
-  await succeedBeside(argsIn(folder, into, '--full'));
-  return into;
-}
+/** Runs `use` for a full copy, in its own folder. */
+const withCopy = (use: (folder: string, into: string) => Promise<void>) =>
+  inFolder(async (folder) => {
+    const into = join(folder, 'copy.db');
+    await succeedBeside(argsIn(folder, into, '--full'));
+    await use(folder, into);
+  });
 
 async function compared(folder: string, into: string, ...more: string[]): Promise<Compared> {
   const { status, stderr, stdout } = await runBeside(argsIn(folder, into, '--compare', '--json', ...more));
@@ -62,8 +64,7 @@ test('the guide and the OpenAPI document say which members change in place', () 
 });
 
 test('finds a copy equal after a rescore in place', () =>
-  inFolder(async (folder) => {
-    const into = await fullCopy(folder);
+  withCopy(async (folder, into) => {
     const id = idOf(at(0));
     await scoredAgain(at(0));
     await succeedBeside(argsIn(folder, into));
@@ -99,8 +100,7 @@ test('accepts separators of lines within a text, in either format, and half a li
   }));
 
 test('finds a copy equal after the appliance was moved to another address', () =>
-  inFolder(async (folder) => {
-    const into = await fullCopy(folder);
+  withCopy(async (folder, into) => {
     const id = idOf(image, 'imagewire');
     await appliance.restart({ WIREWATCH_SERVER_BASE_URL: 'https://moved.example/ww' });
     try {
@@ -113,8 +113,7 @@ test('finds a copy equal after the appliance was moved to another address', () =
   }));
 
 test('finds missing and extra detections, other versions and other content', () =>
-  inFolder(async (folder) => {
-    const into = await fullCopy(folder);
+  withCopy(async (folder, into) => {
     const [missing, older, other, foreign] = [idOf(at(1)), idOf(at(2)), idOf(at(3)), 't.7001.9.9'];
     const changed = { ...bodyIn(into, other), article: { id: 5 } };
     sqlIn(
@@ -142,8 +141,7 @@ test('finds missing and extra detections, other versions and other content', () 
   }));
 
 test('ignores changes since the copy was last updated', () =>
-  inFolder(async (folder) => {
-    const into = await fullCopy(folder);
+  withCopy(async (folder, into) => {
     await scoredAgain(at(4), { strength_score: 99 });
     const early = await compared(folder, into);
     assert.deepEqual([early.equal, early.changed_since, early.differences], [true, 1, []]);
@@ -153,8 +151,7 @@ test('ignores changes since the copy was last updated', () =>
   }));
 
 test('says which detections the key no longer reads, and what an empty copy lacks; one of the future is no difference', () =>
-  inFolder(async (folder) => {
-    const into = await fullCopy(folder);
+  withCopy(async (folder, into) => {
     const add = (id: string, changes: string) =>
       sqlIn(
         into,
@@ -176,11 +173,10 @@ test('says which detections the key no longer reads, and what an empty copy lack
     assert.ok((await compare()).endsWith(`\nThe copy ${into} is empty: ${all} detections missing.\n`));
   }));
 
-test('accepts lines of another client: the highest version of each, members in any order, with --since', () =>
-  inFolder(async (folder) => {
-    const since = new Date().toISOString();
-    await scoredAgain(at(6), { strength_score: 12 });
-    const into = await fullCopy(folder);
+test('accepts lines of another client: the highest version of each, members in any order, with --since', async () => {
+  const since = new Date().toISOString();
+  await scoredAgain(at(6), { strength_score: 12 });
+  await withCopy(async (folder, into) => {
     const upToDate = new Date().toISOString();
     const current = sqlIn(into, 'SELECT body FROM detections').map(({ body }) =>
       Object.entries(JSON.parse(String(body))).reverse(),
@@ -199,19 +195,18 @@ test('accepts lines of another client: the highest version of each, members in a
     writeFileSync(mine, `${lines[0]}{"id":"t.7001.1.1"}\n`);
     const wrong = await runBeside(argsIn(folder, mine, '--compare', '--format', 'ndjson'));
     assertFailed(wrong, 1, /mine\.ndjson, line 2: expected a detection/);
-  }));
+  });
+});
 
 test('refuses an incomplete copy, and conflicting options', () =>
-  inFolder(async (folder) => {
-    const into = await fullCopy(folder);
+  withCopy(async (folder, into) => {
     const notes = join(folder, 'notes.txt');
     writeFileSync(notes, 'my notes');
-    const half = await fullCopy(folder);
-    sqlIn(half, 'UPDATE state SET cursor = NULL');
+    sqlIn(into, 'UPDATE state SET cursor = NULL');
     for (const [status, message, copy, ...more] of [
       [1, /there is no copy .*--full/, join(folder, 'none.db')],
       [1, /was not made by this version of pull.*--format ndjson/, notes],
-      [1, /is not complete yet.*without --compare/, half],
+      [1, /is not complete yet.*without --compare/, into],
       [2, /--compare' cannot be used with option '--full'/, into, '--full'],
       [2, /--compare' cannot be used with option '--follow'/, into, '--follow'],
     ] as const) {

@@ -117,20 +117,18 @@ test('without --full a new copy starts at --since, by default now', async () => 
 for (const [at, poll] of [['--poll-seconds', '1'], []].entries())
   test(`--follow ${poll.join(' ')} runs until it is stopped, and gets a change`, () =>
     inOwnFolder(async (into, args) => {
-      const program = runProgram(args('--follow', '--format', 'ndjson', ...poll));
+      await using program = runProgram(args('--follow', '--format', 'ndjson', ...poll));
       await program.until('its place', () => lines(into) ?? undefined);
       const window = ['--windows', '1', '--export', 'newswire', '--start', windowBefore(9 + at)];
       await generated('--rows', '5', '--seed', `follow ${at}`, ...window);
       await program.until('five lines', () => ((lines(into)?.length ?? 0) >= 5 ? true : undefined));
-      assert.equal(await program.stop(), 0, program.stderr());
     }));
 
 test('--follow shows its progress on a terminal', { skip: terminalMissing }, () =>
   inOwnFolder(async (_, args) => {
-    const program = runProgram(args('--follow'), {}, { through: onTerminal });
+    await using program = runProgram(args('--follow'), {}, { through: onTerminal });
     const isShown = () => program.stdout().includes('following the change stream') || undefined;
     await program.until('progress', isShown);
-    assert.equal(await program.stop(), 0, program.stdout());
   }),
 );
 

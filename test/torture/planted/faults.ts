@@ -33,9 +33,9 @@ copy/restore.ts | durability | the rename that commits a restore is synced
   [-syncFolder(root);-]
 drop/drop-folder.ts | ready-files | a taken file is synced before its entry
   [-fsyncSync(file.fd);-]
-drop/drop-folder.ts | durability-program | the name of a taken file is synced before its entry
+drop/drop-folder.ts | durability | the name of a taken file is synced before its entry
   [-syncIn(this.root, '.taken');-]
-ingest/apply/window-file.ts | durability-program | a file is archived after its entry, not before
+ingest/apply/window-file.ts | durability | a file is archived after its entry, not before
   [-writer.commit(applier, fileOperation(record), () => save(files, record));
       finishFile(files, record-]{+finishFile(files, record);
       writer.commit(applier, fileOperation(record), () => save(files, record)+});
@@ -82,7 +82,7 @@ log/apply-log.ts | recovery-faults | a rebuilt database stores its mark
   [-setLogMark(db, mark);-]
 log/apply-log.ts | recovery | each row has its position
   position[- + index-]
-store/checkpoint.ts | rewrite | nothing of removed rows is left in unused parts of pages
+store/checkpoint.ts | checkpoint | nothing of removed rows is left in unused parts of pages
   [-other.exec('VACUUM');-]
 copy/follow.ts | promotion | the file of a standby has nothing of removed rows
   [-rewrite(this.#db);-]
@@ -110,11 +110,11 @@ copy/discarded.ts | restore-damaged | a log that ends before its database has a 
   const isAll = [-lost.last?.id === applied?.id-]{+true+}
 log/version-epoch.ts | version-epoch | positions stay exact numbers
   if (position [-<= POSITION_MAX && (ofClock > 0 || nowMs > CLOCK_MAX_MS)-]{+> 0+}) return
-log/scrub.ts | scrub-damage | damage of the log is reported
+log/scrub.ts | scrub | damage of the log is reported
   [-findings.add('log damaged', error.message);-]
-log/scrub.ts | scrub-damage | rows are compared
+log/scrub.ts | scrub | rows are compared
   [-if (a?.hash === b?.hash && a?.rows === b?.rows) continue-]{+continue+};
-log/scrub.ts | scrub-damage | texts are compared with their checksums
+log/scrub.ts | scrub | texts are compared with their checksums
   [-onBadText(\`\${table} place \${at}: its text does not match its checksum\`)-]{+void at+};
 
 # Faults in the copy: two writers, parts that are lost or read twice, and what must be there before something else.
@@ -252,7 +252,7 @@ query/cursors.ts | cursors | a cursor is valid only for its own request
 query/period-request.ts | other-accounts | a period cursor belongs to an account
   [-account,
       -]from,
-printable.ts | redaction | a secret in a text is not logged
+printable.ts | log | a secret in a text is not logged
   return text.replace([-SECRET_IN_TEXT-]{+/^$/+}
 printable.ts | printable | a key in a path is not logged
   [-text.matchAll(RUN_OR_ESCAPE)-]{+[]+}
