@@ -3,10 +3,11 @@
  * worktree. Both read the same exports and serve the same requests, in turn, over HTTP and with their own commands.
  */
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Bench, cost, type Figure, inTurn, median, rangeOf, SUBSCRIPTIONS } from './common.ts';
+import { filesBelow } from '../support/test-folder.ts';
+import { type Bench, cost, type Figure, inTurn, rangeOf, rate, SUBSCRIPTIONS } from './common.ts';
 import { dropped, generated, prepareAccess } from './ingest.ts';
 import { authorization, type PathOf, runLoad, walkOf } from './load.ts';
 import { BUNDLE, command, type Started, startAppliance } from './program.ts';
@@ -25,14 +26,10 @@ export async function against(commit: string, { folder, rows, rounds }: Bench): 
     const both = [candidate(join(folder, 'before'), bundle), candidate(join(folder, 'now'), BUNDLE)] as const;
     const few = generated(join(folder, 'few'), rows, SUBSCRIPTIONS);
     const many = generated(join(folder, 'many'), rows, MANY);
-    const read = await inTurn(both, { rounds, warmUps: 0 }, (one) => ingest(one.bundle, one.few, few));
-    for (const one of both) await ingest(one.bundle, one.many, many);
-    const [before = 0, now = 0] = read.map((list) => median(list.map(({ seconds }) => seconds)));
-    const [cpuBefore, cpuNow = 0] = read.map((list) => median(list.map(({ cpuMs }) => cpuMs)));
-    const what = 'ingest, dropped to committed and archived';
+    const read = await inTurn(both, { rounds, warmUps: 0 }, (one) => ingest(one, 'few', few, rows));
+    for (const one of both) await ingest(one, 'many', many, rows);
     return [
-      { what, unit: 'rows/s', before: rows / before, now: rows / now },
-      cost(PROCESSOR, 'ms', cpuNow, cpuBefore),
+      ...compared('ingest, dropped to committed and archived', 'rows/s', read),
       ...(await served(both, rounds)),
       ...sizes(both, rows),
       rebuilt(both[1], rows),
@@ -69,13 +66,26 @@ function candidate(folder: string, bundle: string) {
   return { bundle, few: prepared('few', SUBSCRIPTIONS), many: prepared('many', MANY) };
 }
 
-async function ingest(bundle: string, { folder, empty }: Candidate['few'], file: string) {
+/** @returns what `work` does in a second, and the processor time of the appliance meanwhile, by `times` */
+async function measured({ cpuMs }: Started, times: number, work: () => Promise<number>) {
+  const startCpuMs = cpuMs() ?? 0;
+  const perSecond = await work();
+  return { perSecond, cpuMs: ((cpuMs() ?? 0) - startCpuMs) / times };
+}
+
+type Measured = Awaited<ReturnType<typeof measured>>;
+
+function compared(what: string, unit: string, sides: readonly (readonly Measured[])[]): Figure[] {
+  const of = (name: keyof Measured) => sides.map((list) => list.map((each) => each[name]));
+  return [rate(what, unit, of('perSecond')), { ...rate(PROCESSOR, 'ms', of('cpuMs')), isCost: true }];
+}
+
+async function ingest({ bundle, ...sets }: Candidate, set: 'few' | 'many', file: string, rows: number) {
+  const { folder, empty } = sets[set];
   rmSync(folder, { recursive: true, force: true });
   cpSync(empty, folder, { recursive: true });
   await using appliance = await startAppliance(folder, { bundle });
-  const startCpuMs = appliance.cpuMs() ?? 0;
-  const seconds = await dropped(join(folder, 'drop'), file);
-  return { seconds, cpuMs: (appliance.cpuMs() ?? 0) - startCpuMs };
+  return await measured(appliance, 1, async () => rows / (await dropped(join(folder, 'drop'), file)));
 }
 
 async function served(both: readonly [Candidate, Candidate], rounds: number): Promise<Figure[]> {
@@ -87,14 +97,10 @@ async function served(both: readonly [Candidate, Candidate], rounds: number): Pr
       const appliance = stops.use(await startAppliance(data.folder, { bundle }));
       sides.push({ ...appliance, headers: authorization(data.key) });
     }
-    const measured = await inTurn(sides, { rounds }, async ({ url, headers, cpuMs }) => {
-      const startCpuMs = cpuMs() ?? 0;
-      const rate = await runLoad({ url, requests: PAGE_REQUESTS, headers, path });
-      return { rate, cpuMs: ((cpuMs() ?? 0) - startCpuMs) / PAGE_REQUESTS };
-    });
-    const [before = 0, now = 0] = measured.map((list) => median(list.map(({ rate }) => rate)));
-    const [cpuBefore, cpuNow = 0] = measured.map((list) => median(list.map((each) => each.cpuMs)));
-    figures.push({ what, unit: 'pages/s', before, now }, cost(PROCESSOR, 'ms', cpuNow, cpuBefore));
+    const load = { requests: PAGE_REQUESTS, path };
+    const measure = (side: (typeof sides)[number]) =>
+      measured(side, PAGE_REQUESTS, () => runLoad({ ...load, url: side.url, headers: side.headers }));
+    figures.push(...compared(what, 'pages/s', await inTurn(sides, { rounds }, measure)));
   };
   const page = 'stream page of 1,000 rows';
   const walks = SUBSCRIPTIONS.map((id) => walkOf(`&subscription_id=${id}`));
@@ -113,17 +119,13 @@ async function served(both: readonly [Candidate, Candidate], rounds: number): Pr
 }
 
 function sizes(both: readonly [Candidate, Candidate], rows: number): Figure[] {
-  const [before = 0, now = 0] = both.map(
-    ({ few }) => statSync(join(few.folder, 'detections.db')).size / rows,
-  );
-  const [earlierLog, log = 0] = both.map(({ few }) => {
-    const folder = join(few.folder, 'log');
-    if (!existsSync(folder)) return null;
-    return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0) / rows;
-  });
+  const bytesOf = (paths: readonly string[]) =>
+    paths.reduce((sum, path) => sum + statSync(path).size, 0) / rows;
+  const [before, now = 0] = both.map(({ few }) => bytesOf([join(few.folder, 'detections.db')]));
+  const [earlierLog, log = 0] = both.map(({ few }) => bytesOf(filesBelow(join(few.folder, 'log'))));
   return [
     cost('detections.db for each new detection', 'bytes', now, before),
-    cost('the log for each new detection', 'bytes', log ?? 0, earlierLog),
+    cost('the log for each new detection', 'bytes', log, earlierLog),
   ];
 }
 

@@ -26,6 +26,12 @@ export function cost(what: string, unit: string, now: number, before: number | n
   return { what, unit, before, now, isCost: true };
 }
 
+/** @param measured what it is compared with, and this program: `inTurn` */
+export function rate(what: string, unit: string, measured: readonly (readonly number[])[]): Figure {
+  const [before = 0, now = 0] = measured.map(median);
+  return { what, unit, before, now };
+}
+
 /** How many times better this program is. */
 export function timesAsGood({ before, now, isCost = false }: Figure): number | null {
   if (before === null) return null;

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { filesBelow } from '../support/test-folder.ts';
-import { type Bench, cost, type Figure, inTurn, median, SUBSCRIPTIONS } from './common.ts';
+import { type Bench, cost, type Figure, inTurn, rate, SUBSCRIPTIONS } from './common.ts';
 import { dropped, exportOf, generated, prepareAccess } from './ingest.ts';
 import { authorization, runLoad, walkOf } from './load.ts';
 import { command, type Started, startAppliance } from './program.ts';
@@ -34,12 +34,11 @@ export async function copies(bench: Bench): Promise<Figure[]> {
     return bench.rows / seconds;
   };
   const rates = await inTurn([{}, settings], { rounds: bench.rounds, warmUps: 0 }, ingested);
-  const [plain = 0, waiting = 0] = rates.map(median);
   const restore = (more: Readonly<Record<string, string>>) =>
     command(['restore', place, '--data', other], { settings: more });
   const restored = await secondsOf(async () => restore(settings));
   const figures: Figure[] = [
-    { what: 'ingest that waits for the copy', unit: 'rows/s', before: plain, now: waiting },
+    rate('ingest that waits for the copy', 'rows/s', rates),
     cost('a copy', 'bytes/detection', bytesIn(place) / bench.rows),
     cost(`restore of ${bench.rows.toLocaleString('en-US')} rows`, 's', restored),
   ];

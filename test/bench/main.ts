@@ -24,8 +24,7 @@ import { copies } from './copies.ts';
 import { growth } from './growth.ts';
 import { mapped } from './mapped.ts';
 import { type GroupName, MEASURED, type MeasuredGroup } from './measured.ts';
-import { pages } from './pages.ts';
-import { peers } from './peers.ts';
+import { peers, startBare, startNginx, startPostgres } from './peers.ts';
 import { BUNDLE } from './program.ts';
 import { starts } from './start.ts';
 
@@ -45,7 +44,7 @@ const GROWTH_ROWS = 2_000_000;
 
 /** By name: what it is compared with, and what measures it. */
 const PARTS: Readonly<Record<string, readonly [before: string, (bench: Bench) => Promise<Figure[]>]>> = {
-  page: ['a bare server', pages],
+  page: ['the other', (bench) => peers(bench, startBare)],
   start: ['bare Node', starts],
   beside: ['at rest', besideIngest],
   mapped: ['in our own form', mapped],
@@ -63,7 +62,8 @@ async function main(): Promise<void> {
     if (values.growth === true) return keep('growth', values.against ?? '', await growthOf(folder));
     if (values.against !== undefined)
       return keep('earlier', values.against, await against(values.against, bench));
-    if (values.peers === true) return keep('peers', 'the other', await peers(bench));
+    if (values.peers === true)
+      return keep('peers', 'the other', await peers(bench, startNginx, startPostgres));
     for (const [name, [before, measure]] of Object.entries(PARTS)) {
       if ((values.only ?? name) !== name) continue;
       const own = join(folder, name);

@@ -1,7 +1,7 @@
 /** Ingest of CSV in another shape, against CSV in our own form with the same rows. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { type Bench, type Figure, inTurn, median, SUBSCRIPTIONS } from './common.ts';
+import { type Bench, type Figure, inTurn, rate, SUBSCRIPTIONS } from './common.ts';
 import { dropped, generated, prepareAccess } from './ingest.ts';
 import { startAppliance } from './program.ts';
 
@@ -31,8 +31,7 @@ export async function mapped({ folder, rows, rounds }: Bench): Promise<Figure[]>
     await using _ = await startAppliance(data, options);
     return rows / (await dropped(join(data, 'drop'), file));
   });
-  const [before = 0, now = 0] = rates.map(median);
-  return [{ what: 'ingest of CSV in another shape, by settings: 0.8 or more', unit: 'rows/s', before, now }];
+  return [rate('ingest of CSV in another shape, by settings: 0.8 or more', 'rows/s', rates)];
 }
 
 /** @returns the setting `columns` */

@@ -1,10 +1,11 @@
 /**
- * `--peers`: other programs serve the same rows on this machine. They do less (no keys, no cursors, no windows), so the
- * comparison shows the cost of these features, and where this program is slower.
+ * Pages against other programs that serve the same rows on this machine. They do less (no keys, no cursors, no
+ * windows), so the comparison shows the cost of these features, and where this program is slower.
  *
- * nginx sends the bytes of a page from a file. PostgreSQL stores the rows, and a thin Node server queries it, once row
- * by row and once for the page as one text, as PostgREST does. The benchmark starts and stops them: `nginx`, PostgreSQL
- * and the package `pg` (`npm install --no-save pg`) must be installed.
+ * A bare server reads the same database. With `--peers`, nginx sends the bytes of a page from a file, and PostgreSQL
+ * stores the rows: a thin Node server queries it, once row by row and once for the page as one text, as PostgREST does.
+ * The benchmark starts and stops them: `nginx`, PostgreSQL and the package `pg` (`npm install --no-save pg`) must be
+ * installed.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,31 +28,54 @@ interface Peer extends Omit<Load, 'requests'> {
   readonly name: string;
 }
 
-type Stops = AsyncDisposableStack;
+/** What the other programs serve: the rows of a database, or the bytes of a page. */
+interface Served {
+  readonly folder: string;
+  readonly database: string;
+  readonly page: Buffer;
+  readonly stops: AsyncDisposableStack;
+}
 
-export async function peers(bench: Bench): Promise<Figure[]> {
+/** @param starts of the other programs */
+export async function peers(
+  bench: Bench,
+  ...starts: readonly ((served: Served) => Promise<Peer[]>)[]
+): Promise<Figure[]> {
   await using stops = new AsyncDisposableStack();
   const data = join(bench.folder, 'data');
   const headers = authorization(prepareAccess(data));
-  const appliance = stops.use(await startAppliance(data));
+  const { url } = stops.use(await startAppliance(data));
   await dropped(join(data, 'drop'), exportOf(bench));
   const path = walkOf(`&subscription_id=${SUBSCRIPTIONS[0]}`);
-  const page = await fetch(`${appliance.url}${path(0, null)}`, { headers });
-  const nginx = await startNginx(bench.folder, Buffer.from(await page.arrayBuffer()), stops);
-  const postgres = await startPostgres(bench.folder, join(data, 'detections.db'), stops);
-  const own = { name: 'this program', url: appliance.url, path, headers };
-  return await compared(bench, own, [nginx, ...postgres]);
-}
-
-async function compared(bench: Bench, ours: Peer, others: readonly Peer[]): Promise<Figure[]> {
+  const answer = await fetch(`${url}${path(0, null)}`, { headers });
+  const page = Buffer.from(await answer.arrayBuffer());
+  const served = { folder: bench.folder, database: join(data, 'detections.db'), page, stops };
+  const others: Peer[] = [];
+  for (const start of starts) others.push(...(await start(served)));
   const run = (peer: Peer) => runLoad({ ...peer, requests: REQUESTS });
+  const ours = { name: 'this program', url, path, headers };
   const [now = 0, ...rates] = (await inTurn([ours, ...others], bench, run)).map(median);
   return others.map(({ name }, at) => {
     return { what: `page, against ${name}`, unit: 'pages/s', before: rates[at] ?? 0, now };
   });
 }
 
-async function startNginx(folder: string, page: Buffer, stops: Stops): Promise<Peer> {
+async function startThin({ stops }: Served, name: string, ...args: readonly string[]): Promise<Peer> {
+  const { url } = stops.use(await startServer('thin-server.ts', ...args));
+  return { name, url, path: walkPlaces };
+}
+
+const OF_SQLITE = `
+  SELECT CAST(group_concat(body, ',') AS BLOB) AS body, max(place) AS last
+  FROM (SELECT place, body FROM stream_row WHERE place > ? AND place < ? ORDER BY place LIMIT ${PAGE_ROWS})`;
+/** The ordinal of the first stream of a new database. */
+const FIRST = '1';
+
+export async function startBare(served: Served): Promise<Peer[]> {
+  return [await startThin(served, 'a bare server', served.database, FIRST, OF_SQLITE)];
+}
+
+export async function startNginx({ folder, page, stops }: Served): Promise<Peer[]> {
   const home = join(folder, 'nginx');
   mkdirSync(home);
   writeFileSync(join(home, 'page.json'), page);
@@ -64,14 +88,15 @@ async function startNginx(folder: string, page: Buffer, stops: Stops): Promise<P
   stops.defer(() => stop(child, 'SIGTERM'));
   await listening(port, child);
   const url = `http://127.0.0.1:${port}`;
-  return { name: 'nginx, the same bytes from a file', url, path: () => '/page.json' };
+  return [{ name: 'nginx, the same bytes from a file', url, path: () => '/page.json' }];
 }
 
 const POSTGRES_TABLE = `CREATE TABLE stream_row (place bigint PRIMARY KEY, position bigint NOT NULL, body text NOT NULL)`;
 const ROWS = `SELECT place, body FROM stream_row WHERE place > $1 AND place < $2 ORDER BY place LIMIT ${PAGE_ROWS}`;
 const ONE_TEXT = `SELECT string_agg(body, ',' ORDER BY place) AS body, max(place) AS last FROM (${ROWS}) AS page`;
 
-async function startPostgres(folder: string, database: string, stops: Stops): Promise<Peer[]> {
+export async function startPostgres(served: Served): Promise<Peer[]> {
+  const { folder, stops } = served;
   const onPath = existsSync('/usr/bin/initdb') ? ['/usr/bin'] : [];
   const [bin] = [...globSync('/usr/lib/postgresql/*/bin'), ...onPath];
   if (bin === undefined) throw new Error('PostgreSQL is not installed: its initdb was not found');
@@ -91,13 +116,10 @@ async function startPostgres(folder: string, database: string, stops: Stops): Pr
   await listening(port, child);
   const pool = await connectPool(port);
   stops.defer(() => pool.end());
-  const ordinal = await fill(pool, database);
-  // In processes of their own: this one is busy with measuring.
-  const served = async (name: string, text: string): Promise<Peer> => {
-    const { url } = stops.use(await startServer('thin-server.ts', `${port}`, `${ordinal}`, text));
-    return { name: `PostgreSQL and a thin Node server, ${name}`, url, path: walkPlaces };
-  };
-  return [await served('row by row', ROWS), await served('one text', ONE_TEXT)];
+  const ordinal = await fill(pool, served.database);
+  const thin = (name: string, query: string) =>
+    startThin(served, `PostgreSQL and a thin Node server, ${name}`, `${port}`, `${ordinal}`, query);
+  return [await thin('row by row', ROWS), await thin('one text', ONE_TEXT)];
 }
 
 interface Pool {

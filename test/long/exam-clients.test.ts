@@ -22,13 +22,15 @@ interface Result {
   readonly findings: readonly Finding[];
 }
 
-async function exam(lab: Lab, args: readonly string[]): Promise<Result> {
-  const run = runProgram(['lab', 'exam', '--json', '--data', lab.data, ...args]);
+/** @param client a command; @param copy another, which prints its copy */
+async function exam(lab: Lab, client?: string, copy?: string, ...more: string[]): Promise<Result> {
+  const options = [...(client ? ['--client', client] : []), ...(copy ? ['--copy', copy] : []), ...more];
+  const run = runProgram(['lab', 'exam', '--json', '--data', lab.data, ...options]);
   const code = await run.ended;
   assert.ok(run.stdout().startsWith('{'), `exit code ${code}: ${run.stderr()}`);
-  const { passed, findings } = JSON.parse(run.stdout());
-  const outcomes = findings.map(({ rule, outcome }: { rule: string; outcome: string }) => [rule, outcome]);
-  return { code, passed, findings, outcomes: Object.fromEntries(outcomes) };
+  const { passed, findings }: { passed: boolean; findings: Finding[] } = JSON.parse(run.stdout());
+  const outcomes = Object.fromEntries(findings.map(({ rule, outcome }) => [rule, outcome]));
+  return { code, passed, findings, outcomes };
 }
 
 const failed = ({ findings }: Result) => findings.filter(({ outcome }) => outcome === 'failed');
@@ -166,7 +168,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
     test(`a client that ${name} fails`, () =>
       withExam(async (lab, folder) => {
         const client = typescript(folder, changed(changes));
-        const result = await exam(lab, ['--client', client, '--copy', printCopy(folder)]);
+        const result = await exam(lab, client, printCopy(folder));
         // What is lost for another reason is also missing in the copy.
         const others = rule === 'rows_with_cursor' ? ['right_copy'] : [];
         const rules = failed(result).flatMap((one) => (others.includes(one.rule) ? [] : [one.rule]));
@@ -177,7 +179,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
 
   test('a client without requests does not finish; a bad copy and a lab that does not run are errors', () =>
     withExam(async (lab, folder) => {
-      const silent = await exam(lab, ['--client', 'true', '--patience', '1']);
+      const silent = await exam(lab, 'true', undefined, '--patience', '1');
       const broken = failed(silent).map(({ rule, detail }) => [rule, detail.split(':', 1)[0]]);
       assert.deepEqual(broken, [['finishes', 'a restart within a period']]);
       const others = Object.entries(silent.outcomes).filter(([rule]) => rule !== 'finishes');
@@ -196,7 +198,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       await lab.control('allowance');
       await lab.control('fault-add', { status: 503, times: 1000 });
       const client = `export SINCE=; ${typescript(folder, CLIENT)}`;
-      assertPassed(await exam(lab, ['--client', client, '--copy', printCopy(folder)]), {});
+      assertPassed(await exam(lab, client, printCopy(folder)), {});
     }));
 
   test('a client that leaves a removed subscription out before it is refused passes', () =>
@@ -208,7 +210,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
         ['while (performance.now() < asked + MINUTE) if', 'if'],
       ];
       const client = typescript(folder, changed([...POLLS.slice(0, 2), ...asks]));
-      const result = await exam(lab, ['--client', client, '--copy', printCopy(folder)]);
+      const result = await exam(lab, client, printCopy(folder));
       assertPassed(result, { ...PERIODS, handles_400: 'not_tested' });
     }, true));
 
@@ -218,7 +220,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       await printed.ended;
       writeFileSync(path.join(folder, 'client.py'), printed.stdout());
       const client = `export SINCE=; ${line(folder, 'python3', 'client.py')}`;
-      assertPassed(await exam(lab, ['--client', client, '--copy', printCopy(folder)]), {});
+      assertPassed(await exam(lab, client, printCopy(folder)), {});
     }),
   );
 
@@ -234,7 +236,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
         const since = how === 'waits' ? '' : ' --since "$SINCE"';
         const client = `${line(folder, command, ...args)}${since}`;
         const copy = printCopy(folder, 'copy.db', 'detections');
-        assertPassed(await exam(lab, ['--client', client, '--copy', copy]), how === 'waits' ? {} : PERIODS);
+        assertPassed(await exam(lab, client, copy), how === 'waits' ? {} : PERIODS);
       }));
 
   test('a pull, run by the user, is graded by its requests', () =>
@@ -244,7 +246,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       writeFileSync(path.join(folder, 'key'), lab.key);
       const pull = ['pull', '--base-url', lab.url, '--key-file', path.join(folder, 'key'), '--follow'];
       const { ended } = runProgram([...pull, '--into', path.join(folder, 'copy.db'), '--since', since]);
-      const result = await exam(lab, []);
+      const result = await exam(lab);
       assertPassed(result, {
         ...PERIODS,
         ...{ rows_with_cursor: 'not_tested', keeps_versions: 'not_tested', right_copy: 'not_tested' },

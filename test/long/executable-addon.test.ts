@@ -1,6 +1,6 @@
 /** How the executable loads SQLite's addon: only from a folder and a file that no other user can write. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
@@ -22,28 +22,21 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { Refused } from '../../src/refused.ts';
 import { addonFolders, loadAddon, nativeBinding } from '../../src/store/addon.ts';
 import { environment, executable, home, PROJECT, temporary } from '../support/executable.ts';
+import { flipBit } from '../support/flip-bit.ts';
 import { without } from '../support/installed.ts';
+import { refusal } from '../support/refusal.ts';
+import { words } from '../support/words.ts';
 
 const cache = () => join(home, '.cache', 'wirewatch');
 
 /** A command that creates a database. */
-const addAccount = (data = mkdtempSync(join(dirname(home), 'data-'))) => [
-  'account',
-  'add',
-  'agency',
-  '--name',
-  'Agency',
-  '--data',
-  data,
-];
+const addAccount = () =>
+  words(`account add agency --name Agency --data ${mkdtempSync(join(dirname(home), 'data-'))}`);
 
 function openDatabase(more: Record<string, string> = {}, cwd = home): void {
-  const options = { cwd, env: environment(more), encoding: 'utf8' } as const;
-  const { status, stderr } = spawnSync(executable, addAccount(), options);
-  assert.equal(status, 0, stderr);
+  execFileSync(executable, addAccount(), { cwd, env: environment(more), stdio: 'pipe' });
 }
 
 /** The only addon in a folder; its content must match its name. */
@@ -75,7 +68,7 @@ test('OPENSSL_CONF loads no library', { skip: without('cc') }, () => {
   const [library, settings, loaded] = ['so', 'cnf', 'loaded'].map((name) => join(home, `provider.${name}`));
   const code = `#include <stdio.h>\n__attribute__((constructor)) static void load(void) { fopen("${loaded}", "w"); }`;
   const args = ['-shared', '-fPIC', '-x', 'c', '-o', `${library}`, '-'];
-  assert.equal(spawnSync('cc', args, { input: code }).status, 0);
+  execFileSync('cc', args, { input: code });
   const section = ['nodejs_conf', 'openssl_conf'].map((name) => `${name} = one`).join('\n');
   const parts = ['[one]', 'providers = two', '[two]', 'three = three', '[three]', `module = ${library}`];
   writeFileSync(`${settings}`, [section, ...parts, 'activate = 1', ''].join('\n'));
@@ -96,11 +89,9 @@ test('WIREWATCH_ADDON_DIR comes first, and is created if missing', () => {
 
 /** As root in its own namespace, after a shell command with mounts has changed the home. */
 function openDatabaseAfter(change: string): void {
-  const command = ['-c', `${change} && exec "$0" "$@"`, executable, ...addAccount()];
+  const command = ['sh', '-c', `${change} && exec "$0" "$@"`, executable, ...addAccount()];
   const env = environment({ PATH: '/usr/bin:/bin:/usr/sbin:/sbin' });
-  const options = { cwd: temporary, env, encoding: 'utf8' } as const;
-  const { status, stderr } = spawnSync('unshare', [UNSHARE, 'sh', ...command], options);
-  assert.equal(status, 0, stderr);
+  execFileSync('unshare', [UNSHARE, ...command], { cwd: temporary, env, stdio: 'pipe' });
 }
 
 const UNSHARE = process.getuid?.() === 0 ? '-m' : '-rm';
@@ -124,17 +115,9 @@ test('a read-only home with a good copy is used', needsMounts, () => {
 });
 
 /** What may be in the place of the file, and what must still be there afterwards. */
-const REPLACED: Readonly<Record<string, (file: string) => () => void>> = {
-  'a modified file': (file) => {
-    const bytes = readFileSync(file);
-    bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
-    writeFileSync(file, bytes);
-    return () => {};
-  },
-  'a short file': (file) => {
-    writeFileSync(file, 'short');
-    return () => {};
-  },
+const REPLACED: Readonly<Record<string, (file: string) => (() => void) | undefined>> = {
+  'a modified file': (file) => void flipBit(file),
+  'a short file': (file) => void writeFileSync(file, 'short'),
   'a file that anyone could write': (file) => {
     chmodSync(file, 0o666);
     return () => assert.equal(statSync(file).mode & 0o777, 0o600);
@@ -148,8 +131,8 @@ const REPLACED: Readonly<Record<string, (file: string) => () => void>> = {
   },
   'a pipe, which would block the start': (file) => {
     rmSync(file);
-    assert.equal(spawnSync('mkfifo', [file]).status, 0);
-    return () => {};
+    execFileSync('mkfifo', [file]);
+    return undefined;
   },
 };
 for (const [name, put] of Object.entries(REPLACED))
@@ -158,7 +141,7 @@ for (const [name, put] of Object.entries(REPLACED))
     const check = put(addonIn(cache()));
     openDatabase();
     addonIn(cache());
-    check();
+    check?.();
   });
 
 /** What is skipped, and left as it is. @returns the folder in which nothing may be created */
@@ -231,30 +214,24 @@ function addonBytes(): Uint8Array {
   return readFileSync(getPrebuildPath());
 }
 
+/** The addon can be loaded from none of the folders. @returns the message, which has the reason for each */
+function reasons(bytes: Uint8Array, folders: readonly string[]): string {
+  const why = refusal('configuration', () => loadAddon(bytes, folders));
+  for (const folder of folders) assert.ok(why.includes(`  ${folder}: `), why);
+  return why;
+}
+
 test('if no folder works, the error has the reason for each, and a hint', () => {
   writeFileSync(join(home, 'file'), '');
   mkdirSync(join(home, 'open'));
   chmodSync(join(home, 'open'), 0o777);
-  const folders = [join(home, 'file', 'wirewatch'), join(home, 'open')];
-  assert.throws(
-    () => loadAddon(addonBytes(), folders),
-    (error) => {
-      assert.ok(error instanceof Refused);
-      assert.equal(error.code, 'configuration');
-      for (const folder of folders) assert.ok(error.message.includes(`  ${folder}: `), error.message);
-      assert.match(error.message, /has mode 0777, not 0700/);
-      assert.match(error.message, /Set WIREWATCH_ADDON_DIR to a folder/);
-      return true;
-    },
-  );
+  const why = reasons(addonBytes(), [join(home, 'file', 'wirewatch'), join(home, 'open')]);
+  assert.match(why, /has mode 0777, not 0700/);
+  assert.match(why, /Set WIREWATCH_ADDON_DIR to a folder/);
 });
 
 test('if the system cannot load a copy, the next folder is tried', () => {
-  const folders = [join(home, 'a'), join(home, 'b')];
-  assert.throws(
-    () => loadAddon(Buffer.from('not an addon'), folders),
-    (error) => error instanceof Refused && folders.every((folder) => error.message.includes(`  ${folder}: `)),
-  );
+  reasons(Buffer.from('not an addon'), [join(home, 'a'), join(home, 'b')]);
   const { addon, file } = loadAddon(addonBytes(), [join(home, 'c')]);
   assert.ok('Database' in addon);
   assert.equal(dirname(file), join(home, 'c'));

@@ -12,8 +12,11 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { NODE_FLAGS } from '../../src/packed.ts';
 import { VERSION } from '../../src/version.ts';
+import { assertFailed } from '../support/command.ts';
 import { environment, executable, home, PROJECT, sqliteVersion, temporary } from '../support/executable.ts';
 import { runProgram } from '../support/program.ts';
+import { runScript } from '../support/scripts.ts';
+import { inBody, postToken } from '../support/token-client.ts';
 
 test('runs in an empty directory with an empty environment, and leaves it empty', () => {
   assert.ok(wirewatch('--version').includes(VERSION));
@@ -41,23 +44,12 @@ test('nothing in it names the build folder, and it has the flags of its Node', (
 });
 
 test('--version shows the build and its components', () => {
-  const built = /^wirewatch (\S+) \(commit (\S+), Node (\S+), SQLite (\S+), (\S+)\)\n$/.exec(
-    wirewatch('--version'),
-  );
-  const [, version, commit = '', node, sqlite, platform] = built ?? [];
-  assert.match(commit, /^([0-9a-f]{12}(-dirty)?|unknown)$/);
-  assert.deepEqual(
-    [version, node, sqlite, platform],
-    [VERSION, process.versions.node, sqliteVersion(), `${process.platform}-${process.arch}`],
-  );
+  const built = `Node ${process.versions.node}, SQLite ${sqliteVersion()}, ${process.platform}-${process.arch}`;
+  const commit = /\(commit ([0-9a-f]{12}(-dirty)?|unknown), /.exec(wirewatch('--version'))?.[1];
+  assert.equal(wirewatch('--version'), `wirewatch ${VERSION} (commit ${commit}, ${built})\n`);
 });
 
-interface Inside {
-  name: string;
-  version: string;
-  license: string;
-  text: string;
-}
+type Inside = Record<'name' | 'version' | 'license' | 'text', string>;
 
 test('licenses has the text of every component, including Node and SQLite', () => {
   const inside: Inside[] = JSON.parse(wirewatch('licenses', '--json'));
@@ -132,23 +124,17 @@ test('the list names what licenses names: packages as in the lockfile, SQLite, N
 });
 
 test('an unsupported platform is an error that lists the supported ones', () => {
-  const cases: [target: string, reason: RegExp][] = [
+  const supported = 'linux-x64, linux-arm64, darwin-x64, darwin-arm64';
+  for (const [target, reason] of [
     ['win-x64', /no executable for Windows/],
-    [
-      'plan9-x64',
-      /unknown target plan9-x64: expected one of linux-x64, linux-arm64, darwin-x64, darwin-arm64/,
-    ],
+    ['plan9-x64', new RegExp(`unknown target plan9-x64: expected one of ${supported}`)],
     ['darwin-arm64', /newest Node for darwin-arm64 is 24\.0\.0.*NODE_OPTIONS/],
     [process.platform === 'darwin' ? 'toString' : 'darwin-x64', /on such a Mac|unknown target/],
-  ];
-  for (const [target, reason] of cases) {
-    const script = join(PROJECT, 'build', 'executable.mjs');
-    const { status, stderr } = spawnSync(process.execPath, [script, '--target', target], {
-      encoding: 'utf8',
-    });
-    assert.equal(status, 1, target);
-    assert.match(stderr, reason);
-    assert.doesNotMatch(stderr, / at /, 'the message must have no stack');
+  ] as const) {
+    const args = [join(PROJECT, 'build', 'executable.mjs'), '--target', target];
+    const ended = spawnSync(process.execPath, args, { encoding: 'utf8' });
+    assertFailed(ended, 1, reason);
+    assert.doesNotMatch(ended.stderr, / at /, 'the message must have no stack');
   }
 });
 
@@ -162,12 +148,8 @@ test("another platform's Node is used only as in the lockfile", () => {
   const targets = JSON.stringify(join(PROJECT, 'build', 'targets.mjs'));
   const [downloads, staging] = [JSON.stringify(join(home, 'downloads')), JSON.stringify(temporary)];
   const script = `const { nodeOf } = await import(${targets}); nodeOf('${other}', ${staging}, ${downloads});`;
-  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
-    env: { npm_execpath: npm },
-    encoding: 'utf8',
-  });
-  assert.equal(status, 1);
-  assert.match(stderr, /is not what package-lock\.json names: the registry gave other bytes/);
+  const ended = runScript(script, { npm_execpath: npm });
+  assertFailed(ended, 1, /is not what package-lock\.json names: the registry gave other bytes/);
   assert.deepEqual(readdirSync(join(home, 'downloads')), []);
 });
 
@@ -182,12 +164,7 @@ test("a signal opens no debugger, Node's debug variables print nothing, and a th
     void program.kill('SIGUSR1');
     const headers = { authorization: 'Bearer a-secret-key' };
     assert.equal((await fetch(`${url}/v1/me`, { headers })).status, 401);
-    const body = new URLSearchParams({
-      grant_type: 'client_credentials',
-      client_id: 'x',
-      client_secret: 'a-secret-key',
-    });
-    assert.equal((await fetch(`${url}/oauth/token`, { method: 'POST', body })).status, 401);
+    assert.equal((await postToken({ url }, inBody({ id: 'x', secret: 'a-secret-key' }))).status, 401);
     writeFileSync(join(data, 'access.db'), Buffer.alloc(2 ** 18), { flag: 'r+' });
     writeFileSync(join(data, 'drop', 'newswire.backfill-1.ndjson'), '{}');
     const isTold = () => /at worker\.cjs:\d+/.test(output()) || undefined;

@@ -5,15 +5,16 @@
  * The generators have their own lockfile (generators/), since only this test needs them.
  */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { text } from 'node:stream/consumers';
 import { before, test } from 'node:test';
+import { promisify } from 'node:util';
 import { buildSync } from 'esbuild';
 import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { testFolder } from '../support/test-folder.ts';
+import { words } from '../support/words.ts';
 
 const root = path.join(import.meta.dirname, '..', '..');
 const folder = testFolder();
@@ -26,28 +27,17 @@ before(async () => {
   for (const name of ['package.json', 'package-lock.json'])
     copyFileSync(path.join(import.meta.dirname, 'generators', name), path.join(folder, name));
   copyFileSync(path.join(root, '.npmrc'), path.join(folder, '.npmrc'));
-  // Without the packages' own install scripts.
-  const npm = spawnSync('npm', ['ci', '--ignore-scripts', '--prefer-offline'], {
-    cwd: folder,
-    encoding: 'utf8',
-    shell: process.platform === 'win32',
-  });
-  assert.equal(
-    npm.status,
-    0,
-    `npm ci of test/long/generators needs a registry or a filled cache: ${npm.stderr}`,
-  );
+  // Without the packages' own install scripts. It needs a registry or a filled cache.
+  const shell = process.platform === 'win32';
+  execFileSync('npm', ['ci', '--ignore-scripts', '--prefer-offline'], { cwd: folder, stdio: 'pipe', shell });
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));
   writeFileSync(path.join(folder, 'openapi.json'), appliance.cli(['openapi']).stdout);
 });
 
 /** Runs a script of an installed package, with the project's Node. */
 function run(script: string, ...args: string[]): void {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], {
-    cwd: folder,
-    encoding: 'utf8',
-    env: { PATH: process.env.PATH },
-  });
+  const env = { PATH: process.env.PATH };
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], { cwd: folder, env });
   assert.equal(status, 0, `${script} ${args.join(' ')}: ${stdout}${stderr}`);
 }
 
@@ -68,8 +58,7 @@ async function use(entry: string, source: string): Promise<void> {
   const outfile = path.join(folder, `${entry}.mjs`);
   const bundled = { bundle: true, platform: 'node', format: 'esm', outfile } as const;
   buildSync({ ...bundled, entryPoints: [path.join(folder, entry)], logLevel: 'silent' });
-  const child = spawn(process.execPath, [outfile], { stdio: ['ignore', 'pipe', 'pipe'] });
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [outfile]);
   assert.equal(stderr, '');
   assert.deepEqual(JSON.parse(stdout), EXPECTED);
 }
@@ -77,13 +66,12 @@ async function use(entry: string, source: string): Promise<void> {
 /**
  * The file must have these types, and none that the generator had to number (`Band2`), except for statuses at the end.
  */
-function assertNames(file: string, names: readonly string[]): void {
-  const declared = [
-    ...readFileSync(path.join(folder, file), 'utf8').matchAll(/^export (?:type|interface) (\w+)/gm),
-  ].map(([, name = '']) => name);
+function assertNames(file: string): void {
+  const types = readFileSync(path.join(folder, file), 'utf8').matchAll(/^export (?:type|interface) (\w+)/gm);
+  const declared = [...types].map(([, name = '']) => name);
   const numbered = declared.filter((name) => /\d/.test(name) && !/Response[1-5]\d\d(Image\w+)?$/.test(name));
   assert.deepEqual(numbered, []);
-  for (const name of names) assert.ok(declared.includes(name), `${file} has no type ${name}`);
+  for (const name of NAMES) assert.ok(declared.includes(name), `${file} has no type ${name}`);
 }
 
 const NAMES = ['Band', 'Publisher', 'TextSource', 'ImageStrength', 'TextArticle', 'Change', 'Problem', 'Gap'];
@@ -104,16 +92,9 @@ console.log(JSON.stringify({ ids: changes.data.map(({ id }) => id), publisher: p
 const TYPES = 'Band, ChangesPage, Publisher';
 
 test('@hey-api/openapi-ts', async () => {
-  run(
-    installed('@hey-api', 'openapi-ts', 'bin', 'run.js'),
-    '-i',
-    'openapi.json',
-    '-o',
-    'hey',
-    '-c',
-    '@hey-api/client-fetch',
-  );
-  assertNames('hey/types.gen.ts', NAMES);
+  const args = words('-i openapi.json -o hey -c @hey-api/client-fetch');
+  run(installed('@hey-api', 'openapi-ts', 'bin', 'run.js'), ...args);
+  assertNames('hey/types.gen.ts');
   await use(
     'use-hey.ts',
     `
@@ -139,7 +120,7 @@ test('orval', async () => {
   const config = { api: { input: 'openapi.json', output } };
   writeFileSync(path.join(folder, 'orval.config.mjs'), `export default ${JSON.stringify(config)}`);
   run(installed('orval', 'dist', 'bin', 'orval.mjs'), '--config', 'orval.config.mjs');
-  assertNames('orval/api.ts', NAMES);
+  assertNames('orval/api.ts');
   await use(
     'use-orval.ts',
     `

@@ -1,7 +1,7 @@
 /** Runs a small share of a torture part as a test. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Part } from '../torture/part.ts';
+import { type Part, Tally } from '../torture/part.ts';
 import { testFolder } from './test-folder.ts';
 
 const SEED = 20261122;
@@ -18,7 +18,9 @@ interface TortureTest {
 export function tortureTest(part: Part, { share, fired, seed = SEED }: TortureTest): void {
   test(`${part.about} (a share of ${share}, seed ${seed})`, async (context) => {
     const onProgress = (progress: string) => context.diagnostic(progress);
-    const { figures, failures } = await part.run({ seed, share, folder: testFolder(), onProgress });
+    const tally = new Tally();
+    await part.run({ seed, share, folder: testFolder(), tally, onProgress });
+    const { figures, failures } = tally;
     assert.deepEqual(failures, []);
     const counts = new Map(Object.entries(figures).map(([name, figure]) => [name.trim(), Number(figure)]));
     const missing = fired.filter((name) => !((counts.get(name) ?? 0) > 0));

@@ -30,7 +30,7 @@ import { seededPrng } from '../support/seeded-prng.ts';
 import { readStream, STREAMS } from '../support/streams.ts';
 import { filesBelow } from '../support/test-folder.ts';
 import { DAMAGE_KINDS, type DamageKind, damaged, type Files, isSame } from './damage/damage-files.ts';
-import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
+import type { Part, PartOptions } from './part.ts';
 
 export const damage: Part = { name: 'damage', about: 'damages logs, databases and copies 10,000 times', run };
 
@@ -50,10 +50,9 @@ interface Target {
 /** The undamaged files and their content. */
 type Scene = Awaited<ReturnType<typeof prepare>>;
 
-async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Outcome> {
+async function run({ seed, share, folder, tally, onProgress }: PartOptions): Promise<void> {
   const prng = seededPrng(seed, 'damage');
   const scene = await prepare(folder);
-  const tally = new Tally();
   const times = Math.ceil(TIMES * share);
   try {
     for (const target of targetsOf(scene)) {
@@ -73,7 +72,6 @@ async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Ou
   } finally {
     scene.history.delete();
   }
-  return tally;
 }
 
 async function damageOnce(

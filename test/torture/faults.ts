@@ -25,7 +25,7 @@ export const faults: Part = {
         return { how: 'fail', at: number, name, error };
       },
       check,
-      kindsOf: ({ hit }) => [`in ${hit?.what.split(' ')[0]}`],
+      kindOf: ({ what }) => `in ${what.split(' ')[0]}`,
     }),
 };
 

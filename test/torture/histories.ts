@@ -31,7 +31,7 @@ export const histories: Part = {
   name: 'histories',
   about: 'runs 300 random histories of files, kills, clock changes, backups, restores and commands',
   run: (options) =>
-    runHistories(options, HISTORIES, (at, tally) => new RandomHistory(`${options.seed} ${at}`, tally)),
+    runHistories(options, HISTORIES, (at) => new RandomHistory(`${options.seed} ${at}`, options.tally)),
 };
 
 interface Copy {
@@ -60,6 +60,73 @@ class RandomHistory implements History {
   readonly #get: Get;
   readonly steps: string[] = [];
 
+  /** All steps, by name; a step returns false if it was not possible. */
+  readonly #kinds: Readonly<Record<string, () => unknown>> = {
+    drop: () => this.#drop(),
+    'drop several': async () => {
+      for (let files = 2 + this.#prng.below(3); files > 0; files -= 1) await this.#drop(false);
+      await this.#rest();
+    },
+    backfill: () => this.#drop(true, true),
+    /** An earlier file, which changes nothing. */
+    'drop again': async () => {
+      if (this.#subscriptions.length === 1) return false;
+      const { name, content } = this.#prng.pick(this.#dropped);
+      putFile(this.#installation.drop, name, content);
+      return this.#rest();
+    },
+    replay: () => {
+      this.#installation.cli(['ingest', 'replay'], { anyStatus: true });
+      return this.#rest();
+    },
+    'drop and kill': async () => {
+      await this.#drop(false);
+      await sleep(this.#prng.below(60));
+      await this.#kill();
+      await this.#start();
+    },
+    'kill while it starts': async () => {
+      await this.#kill();
+      for (let kills = 1 + this.#prng.below(2); kills > 0; kills -= 1) {
+        const starting = this.#installation.begin();
+        await sleep(100 + this.#prng.below(300));
+        await starting.kill();
+      }
+      await this.#start();
+    },
+    'set the clock': async () => {
+      await this.#stopOrKill();
+      await this.#start(this.#prng.pick([-HOUR_MS, HOUR_MS]));
+      await this.#drop();
+      await this.#stop();
+      await this.#start();
+    },
+    'back up': () => this.#backUp(),
+    restore: async () => {
+      if (this.#backups.length === 0) this.#backUp();
+      await this.#stopOrKill();
+      this.#installation.cli(['restore', this.#prng.pick(this.#backups), '--replace']);
+      await this.#start();
+      await this.#caughtUp();
+    },
+    'copy the database': () => this.#copy('databases'),
+    'put the database back': () => this.#putDatabaseBack(),
+    'copy the folder': () => this.#copy('folders'),
+    'put the folder back': () => this.#putFolderBack(),
+    /** Earlier copies and backups still hold its rows, so they are not used again. */
+    'remove a subscription': async () => {
+      if (this.#subscriptions.length === 1) return false;
+      await this.#rest();
+      this.#installation.cli(['subscription', 'remove', '7002', '--yes']);
+      this.#subscriptions = [7001];
+      this.#model.remove(7002);
+      for (const path of this.#backups) rmSync(path, { recursive: true });
+      [this.#backups, this.#copies] = [[], { databases: [], folders: [] }];
+      return true;
+    },
+    'several commands at once': () => this.#severalCommands(),
+  };
+
   constructor(seed: string, tally: Tally) {
     this.#prng = seededPrng(seed, 'history');
     this.#tally = tally;
@@ -71,9 +138,8 @@ class RandomHistory implements History {
   async run(): Promise<void> {
     await this.#start();
     await this.#drop();
-    const kinds = Object.entries(this.#kinds());
     for (let step = 0; step < STEPS; step += 1) {
-      const [kind, run] = this.#prng.pick(kinds);
+      const [kind, run] = this.#prng.pick(Object.entries(this.#kinds));
       this.steps.push(kind);
       if ((await run()) !== false) this.#tally.count(kind);
       await this.#followers();
@@ -94,39 +160,6 @@ class RandomHistory implements History {
     this.#installation.remove();
   }
 
-  /** All steps, by name; a step returns false if it was not possible. */
-  #kinds(): Record<string, () => Promise<unknown>> {
-    return {
-      drop: () => this.#drop(),
-      'drop several': async () => {
-        for (let files = 2 + this.#prng.below(3); files > 0; files -= 1) await this.#drop(false);
-        await this.#rest();
-      },
-      backfill: () => this.#drop(true, true),
-      'drop again': () => this.#dropAgain(),
-      replay: async () => {
-        this.#installation.cli(['ingest', 'replay'], { anyStatus: true });
-        await this.#rest();
-      },
-      'drop and kill': async () => {
-        await this.#drop(false);
-        await sleep(this.#prng.below(60));
-        await this.#kill();
-        await this.#start();
-      },
-      'kill while it starts': () => this.#killStarting(),
-      'set the clock': () => this.#setClock(),
-      'back up': async () => this.#backUp(),
-      restore: () => this.#restore(),
-      'copy the database': () => this.#copy('databases'),
-      'put the database back': () => this.#putDatabaseBack(),
-      'copy the folder': () => this.#copy('folders'),
-      'put the folder back': () => this.#putFolderBack(),
-      'remove a subscription': () => this.#removeSubscription(),
-      'several commands at once': () => this.#severalCommands(),
-    };
-  }
-
   async #start(shiftMs = 0): Promise<void> {
     this.#serving = await this.#installation.serve(shiftMs === 0 ? {} : shiftedClock(shiftMs));
     await this.#rest();
@@ -140,6 +173,10 @@ class RandomHistory implements History {
   async #kill(): Promise<void> {
     await this.#serving?.kill();
     this.#serving = null;
+  }
+
+  #stopOrKill(): Promise<void> {
+    return this.#prng.chance(0.5) ? this.#stop() : this.#kill();
   }
 
   async #rest(): Promise<void> {
@@ -174,33 +211,6 @@ class RandomHistory implements History {
     return row;
   }
 
-  /** Drops an earlier file again, which changes nothing. */
-  async #dropAgain(): Promise<boolean> {
-    if (this.#subscriptions.length === 1) return false;
-    const { name, content } = this.#prng.pick(this.#dropped);
-    putFile(this.#installation.drop, name, content);
-    await this.#rest();
-    return true;
-  }
-
-  async #killStarting(): Promise<void> {
-    await this.#kill();
-    for (let kills = 1 + this.#prng.below(2); kills > 0; kills -= 1) {
-      const starting = this.#installation.begin();
-      await sleep(100 + this.#prng.below(300));
-      await starting.kill();
-    }
-    await this.#start();
-  }
-
-  async #setClock(): Promise<void> {
-    await (this.#prng.chance(0.5) ? this.#stop() : this.#kill());
-    await this.#start(this.#prng.pick([-HOUR_MS, HOUR_MS]));
-    await this.#drop();
-    await this.#stop();
-    await this.#start();
-  }
-
   #backUp(): void {
     const path = this.#beside(this.#prng.chance(0.5) ? 'backup' : `backup-${this.#rows}`);
     const { status, stderr } = this.#installation.cli(['backup', path], { anyStatus: true });
@@ -211,14 +221,6 @@ class RandomHistory implements History {
       this.#installation.cli(['backup', path]);
     }
     if (!this.#backups.includes(path)) this.#backups.push(path);
-  }
-
-  async #restore(): Promise<void> {
-    if (this.#backups.length === 0) this.#backUp();
-    await (this.#prng.chance(0.5) ? this.#stop() : this.#kill());
-    this.#installation.cli(['restore', this.#prng.pick(this.#backups), '--replace']);
-    await this.#start();
-    await this.#caughtUp();
   }
 
   async #copy(what: 'databases' | 'folders'): Promise<void> {
@@ -235,7 +237,7 @@ class RandomHistory implements History {
   /** Sometimes the newer database's -wal file stays beside it. */
   async #putDatabaseBack(): Promise<void> {
     if (this.#copies.databases.length === 0) await this.#copy('databases');
-    await (this.#prng.chance(0.5) ? this.#stop() : this.#kill());
+    await this.#stopOrKill();
     // A start refuses a database that is ahead of the log.
     const copies = this.#copies.databases.filter((copy) => copy.entry <= this.#lastEntry());
     const copy = copies.length === 0 ? null : this.#prng.pick(copies);
@@ -278,18 +280,6 @@ class RandomHistory implements History {
       assert.ok(tries < 200, 'the files of the lost entries were not read again');
       await sleep(50);
     }
-  }
-
-  /** Earlier copies and backups still hold its rows, so they are not used again. */
-  async #removeSubscription(): Promise<boolean> {
-    if (this.#subscriptions.length === 1) return false;
-    await this.#rest();
-    this.#installation.cli(['subscription', 'remove', '7002', '--yes']);
-    this.#subscriptions = [7001];
-    this.#model.remove(7002);
-    for (const path of this.#backups) rmSync(path, { recursive: true });
-    [this.#backups, this.#copies] = [[], { databases: [], folders: [] }];
-    return true;
   }
 
   /** Runs commands while a file is read. Each must succeed or be refused. */

@@ -13,7 +13,7 @@ import { seededPrng } from '../support/seeded-prng.ts';
 import { runCampaign } from './http/campaign.ts';
 import { runClients } from './http/clients.ts';
 import { startTarget, type Target } from './http/target.ts';
-import { type Outcome, type Part, type PartOptions, readProcess, shareOf, Tally } from './part.ts';
+import { type Part, type PartOptions, readProcess, shareOf } from './part.ts';
 
 /** Statuses that the requests must cause: otherwise they test too little. */
 const STATUSES = [200, 304, 400, 401, 403, 404, 405, 413];
@@ -28,11 +28,10 @@ export const http: Part = {
 export async function httpWith(
   options: PartOptions,
   { hasShortTimeouts }: { hasShortTimeouts: boolean },
-): Promise<Outcome> {
-  const { folder, onProgress } = options;
+): Promise<void> {
+  const { folder, tally, onProgress } = options;
   const target = await startTarget(hasShortTimeouts);
   const { appliance, secrets } = target;
-  const tally = new Tally();
   const { failures } = tally;
   const readLog = () => {
     for (const line of appliance.serving().takeLog()) {
@@ -43,10 +42,10 @@ export async function httpWith(
   };
   const reading = setInterval(readLog, 1000);
   try {
-    await dropHostile(target, options, tally);
+    await dropHostile(target, options);
     onProgress('the hostile exports are dropped');
-    await Promise.all([runClients(target, options, tally), runCampaign(target, options, tally)]);
-    await runCommands(target, folder, tally);
+    await Promise.all([runClients(target, options), runCampaign(target, options)]);
+    await runCommands(target, options);
     for (const status of STATUSES)
       if (tally.figures[`answered ${status}`] === undefined)
         failures.push(`no request was answered ${status}`);
@@ -60,7 +59,6 @@ export async function httpWith(
     failures.push(...secrets.found);
     tally.count('secrets planted', secrets.planted);
     tally.count('texts and files searched', secrets.searched);
-    return tally;
   } finally {
     clearInterval(reading);
     await appliance.stop();
@@ -77,8 +75,8 @@ const RIGHT: readonly (readonly string[])[] = [
   ['ingest', 'status'],
 ];
 
-/** Runs commands of an operator, and searches their output. @param folder for backups */
-async function runCommands({ appliance, secrets }: Target, folder: string, tally: Tally): Promise<void> {
+/** Runs commands of an operator, and searches their output. */
+async function runCommands({ appliance, secrets }: Target, { folder, tally }: PartOptions): Promise<void> {
   const run = async (args: readonly string[]) => {
     tally.count('commands');
     const command = runProgram([...args, '--data', appliance.data], { WIREWATCH_DEBUG: '1' });
@@ -142,7 +140,8 @@ const FILES = Object.entries({ ...FAILING, ...DOUBTFUL });
 const EXPORTS = 2000;
 
 /** Drops hostile exports: each must fail with a reason, and the next good file be applied. Names and links: test/drop. */
-async function dropHostile({ appliance, admin }: Target, options: PartOptions, tally: Tally): Promise<void> {
+async function dropHostile({ appliance, admin }: Target, options: PartOptions): Promise<void> {
+  const { tally } = options;
   const { failures } = tally;
   const prng = seededPrng(options.seed, 'exports');
   // At least one of every kind.

@@ -20,6 +20,6 @@ export const kill: Part = {
       }),
       check: ({ events }) =>
         events.some((event) => event.endsWith('killed')) ? null : 'no process was killed',
-      kindsOf: ({ hit }) => [`${hit?.isMidway === true ? 'midway in' : 'before'} ${hit?.what.split(' ')[0]}`],
+      kindOf: ({ what, isMidway }) => `${isMidway ? 'midway in' : 'before'} ${what.split(' ')[0]}`,
     }),
 };

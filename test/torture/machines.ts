@@ -28,9 +28,9 @@ export const machines: Part = {
   name: 'machines',
   about: 'runs 300 random histories of two machines and a copy: kills, pauses, promotions, compactions',
   run: (options) =>
-    runHistories(options, HISTORIES, (number, tally) => {
+    runHistories(options, HISTORIES, (number) => {
       const root = join(options.folder, `${number}`);
-      return new Histories(root, seededPrng(options.seed, `machines ${number}`), tally);
+      return new Histories(root, seededPrng(options.seed, `machines ${number}`), options.tally);
     }),
 };
 

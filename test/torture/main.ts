@@ -9,7 +9,7 @@ import { histories } from './histories.ts';
 import { http } from './http.ts';
 import { kill } from './kill.ts';
 import { machines } from './machines.ts';
-import type { Outcome, Part } from './part.ts';
+import { type Part, Tally } from './part.ts';
 import { planted } from './planted.ts';
 import { power } from './power.ts';
 import { soak } from './soak.ts';
@@ -45,14 +45,11 @@ function readOptions() {
   if (!Number.isSafeInteger(seed) || seed < 0) throw new Error('--seed: expected a whole number');
   const share = Number(values.share ?? 1);
   if (!(share > 0 && share <= 1)) throw new Error('--share: expected a number above 0 and at most 1');
-  return { parts: values.only?.split(',').map(partOf) ?? PARTS, seed, share };
-}
-
-function partOf(name: string): Part {
-  const part = PARTS.find((each) => each.name === name);
-  if (part === undefined)
-    throw new Error(`--only: expected some of ${PARTS.map((each) => each.name).join(', ')}`);
-  return part;
+  const names = PARTS.map(({ name }) => name);
+  const only = values.only?.split(',') ?? names;
+  if (!only.every((name) => names.includes(name)))
+    throw new Error(`--only: expected some of ${names.join(', ')}`);
+  return { parts: PARTS.filter(({ name }) => only.includes(name)), seed, share };
 }
 
 /** @returns whether everything held */
@@ -60,9 +57,11 @@ async function torture(part: Part, seed: number, share: number): Promise<boolean
   const folder = mkdtempSync(join(tmpdir(), `wirewatch-${part.name}-`));
   const began = performance.now();
   const onProgress = (progress: string) => console.error(`${part.name}: ${progress}`);
-  const { figures, failures } = await part
-    .run({ seed, share, folder, onProgress })
-    .catch((error: unknown): Outcome => ({ figures: {}, failures: [inspect(error)] }));
+  const tally = new Tally();
+  const { figures, failures } = tally;
+  await part
+    .run({ seed, share, folder, tally, onProgress })
+    .catch((error: unknown) => failures.push(inspect(error)));
   const minutes = ((performance.now() - began) / 60_000).toFixed(1);
   const result = failures.length > 0 ? 'BROKEN' : 'held';
   console.log(`${part.name}: ${result}, seed ${seed}, ${minutes} minutes`);

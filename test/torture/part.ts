@@ -1,4 +1,4 @@
-/** A part of the torture tests: its options and its result. */
+/** A part of the torture tests: its options, and what it counts and finds. */
 
 export interface PartOptions {
   /** The same seed repeats the same choices. */
@@ -7,15 +7,9 @@ export interface PartOptions {
   readonly share: number;
   /** An empty folder, removed afterwards if nothing failed. */
   readonly folder: string;
+  readonly tally: Tally;
   /** Prints progress. */
   onProgress(progress: string): void;
-}
-
-export interface Outcome {
-  /** Counts of what happened: `{ cases: 812, fired: 812 }`. */
-  readonly figures: Readonly<Record<string, number | string>>;
-  /** One sentence for each broken promise, with the seed or case that repeats it; empty if all held. */
-  readonly failures: readonly string[];
 }
 
 export interface Part {
@@ -23,12 +17,14 @@ export interface Part {
   readonly name: string;
   /** One line for the usage text. */
   readonly about: string;
-  run(options: PartOptions): Promise<Outcome>;
+  run(options: PartOptions): Promise<void>;
 }
 
-/** An outcome that grows while a part runs. */
-export class Tally implements Outcome {
+/** The outcome of a part, which grows while it runs. */
+export class Tally {
+  /** Counts of what happened: `{ cases: 812, fired: 812 }`. */
   readonly figures: Record<string, number | string> = {};
+  /** One sentence for each broken promise, with the seed or case that repeats it; empty if all held. */
   readonly failures: string[] = [];
 
   count(what: string, by = 1): void {
@@ -64,16 +60,15 @@ export interface History {
 
 /** Runs a share of so many histories, or those whose numbers are in the list TORTURE_CASE. */
 export async function runHistories(
-  { share, onProgress }: PartOptions,
+  { share, tally, onProgress }: PartOptions,
   count: number,
-  make: (number: number, tally: Tally) => History,
-): Promise<Outcome> {
-  const tally = new Tally();
+  make: (number: number) => History,
+): Promise<void> {
   const { TORTURE_CASE } = process.env;
   const all = Array.from({ length: Math.ceil(count * share) }, (_, number) => number);
   const numbers: readonly number[] = TORTURE_CASE === undefined ? all : JSON.parse(TORTURE_CASE);
   for (const number of numbers) {
-    const history = make(number, tally);
+    const history = make(number);
     const failed = (error: unknown) =>
       error instanceof Error ? (error.stack ?? error.message) : String(error);
     const said = await history.run().then(() => null, failed);
@@ -84,7 +79,6 @@ export async function runHistories(
     tally.count('histories');
     onProgress(`history ${number + 1}: ${steps}`);
   }
-  return tally;
 }
 
 const NAMES = ['process_resident_memory_bytes', 'process_open_fds'] as const;

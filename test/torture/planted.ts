@@ -10,10 +10,11 @@ import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { copyProject } from '../support/project-copy.ts';
 import { seededPrng, shuffled } from '../support/seeded-prng.ts';
 import { testsByName } from '../support/test-files.ts';
-import { inEach, type Outcome, type Part, type PartOptions, Tally } from './part.ts';
+import { inEach, type Part, type PartOptions } from './part.ts';
 import { PLANTED_FAULTS, type PlantedFault } from './planted/faults.ts';
 
 /** Much longer than any of these tests takes. */
@@ -25,8 +26,7 @@ export const planted: Part = {
   run,
 };
 
-async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Outcome> {
-  const tally = new Tally();
+async function run({ seed, share, folder, tally, onProgress }: PartOptions): Promise<void> {
   const { failures } = tally;
   const count = Math.ceil(PLANTED_FAULTS.length * share);
   const faults = shuffled(seededPrng(seed, 'planted'), PLANTED_FAULTS).slice(0, count);
@@ -37,7 +37,7 @@ async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Ou
   await inEach(copies, tests, async (copy, test) => {
     bundle(copy);
     const { passed, failed } = await runTest(copy, test);
-    if (passed === 0 || failed.length > 0) failures.push(`${test} fails without a fault`);
+    if (passed === 0 || failed > 0) failures.push(`${test} fails without a fault`);
     onProgress(`${test}: ${passed} tests pass without a fault`);
   });
   tally.count('faults in the list', PLANTED_FAULTS.length);
@@ -51,7 +51,6 @@ async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Ou
     onProgress(`${fault.file}, ${fault.breaks}: ${missed ?? `caught by ${fault.test}`}`);
   });
   for (const copy of copies) rmSync(copy, { recursive: true });
-  return tally;
 }
 
 /** @returns why the fault was not caught; null if it was */
@@ -64,8 +63,8 @@ async function plant(copy: string, { file, find, replace, test }: PlantedFault):
     bundle(copy);
     const { passed, failed, isOver } = await runTest(copy, test);
     if (!isOver) return `${test} does not end`;
-    if (passed + failed.length === 0) return `${test} cannot be run`;
-    return failed.length > 0 ? null : `no test of ${test} fails`;
+    if (passed + failed === 0) return `${test} cannot be run`;
+    return failed > 0 ? null : `no test of ${test} fails`;
   } finally {
     writeFileSync(path, sound);
   }
@@ -73,52 +72,32 @@ async function plant(copy: string, { file, find, replace, test }: PlantedFault):
 
 /** @throws Error if the source is no TypeScript */
 function bundle(copy: string): void {
-  execFileSync(process.execPath, [join(copy, 'build', 'bundle.mjs')], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+  const bundler = join(copy, 'build', 'bundle.mjs');
+  execFileSync(process.execPath, [bundler], { stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-/** @returns `failed`: the names of tests */
+/** @returns how many tests passed and failed */
 async function runTest(copy: string, test: string) {
+  const file = testsByName(join(copy, 'test')).get(test);
+  if (file === undefined) throw new Error(`no test is called ${test}`);
   const { NODE_TEST_CONTEXT: _, WIREWATCH_PROGRAM: __, ...inherited } = process.env;
   const own = { WIREWATCH_HASTE: '20', NODE_COMPILE_CACHE: join(copy, 'dist', 'compiled') };
   // The bundles of the run around it have no planted fault.
   const env = { ...inherited, ...own, WIREWATCH_TEST_BUNDLES: undefined };
-  const options = ['--disable-warning=ExperimentalWarning', '--test-reporter=tap', '--test-force-exit'];
-  const args = [...options, testPath(copy, test)];
+  const args = ['--disable-warning=ExperimentalWarning', '--test-reporter=tap', '--test-force-exit', file];
   const child = spawn(process.execPath, args, {
-    cwd: copy,
-    env,
-    stdio: ['ignore', 'pipe', 'ignore'],
-    detached: true,
+    ...{ cwd: copy, env, stdio: ['ignore', 'pipe', 'ignore'], detached: true },
+    ...{ timeout: TEST_MS, killSignal: 'SIGKILL' },
   });
-  const timer = setTimeout(() => endGroup(child.pid), TEST_MS);
-  let text = '';
-  child.stdout.setEncoding('utf8').on('data', (piece) => {
-    text += piece;
-  });
-  const [code] = await once(child, 'close');
-  clearTimeout(timer);
-  endGroup(child.pid);
-  const named = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, name = '']) => name);
-  return {
-    passed: named(/^ *ok \d+ - (.*?)(?: # .*)?$/gm).length,
-    failed: named(/^ *not ok \d+ - (.*?)(?: # .*)?$/gm),
-    isOver: code !== null,
-  };
-}
-
-/** A failed test may leave a program running. */
-function endGroup(pid: number | undefined): void {
+  const output = text(child.stdout);
+  const [code] = await once(child, 'exit');
   try {
-    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+    // A failed test may leave a program running.
+    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
   } catch {
-    // The process has already ended.
+    // All of the group have ended.
   }
-}
-
-function testPath(copy: string, test: string): string {
-  const file = testsByName(join(copy, 'test')).get(test);
-  if (file === undefined) throw new Error(`no test is called ${test}`);
-  return file;
+  const said = await output;
+  const count = (result: RegExp) => said.match(result)?.length ?? 0;
+  return { passed: count(/^ *ok \d+ - /gm), failed: count(/^ *not ok \d+ - /gm), isOver: code !== null };
 }

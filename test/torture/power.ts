@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { type IoEvent, readRecord } from './io/record.ts';
-import { type Outcome, type Part, type PartOptions, shareOf, Tally } from './part.ts';
+import { type Part, type PartOptions, shareOf } from './part.ts';
 import { checkImage } from './power/check.ts';
 import { Disk, differences, pickSurvivors, SURVIVALS, type Survivors, writeImage } from './power/disk.ts';
 import { commandsByPrint, type Known, learn, NOTHING_KNOWN } from './power/known.ts';
@@ -35,38 +35,36 @@ export async function cutPower(
   story: Story,
   options: PartOptions,
   isOmitted: (path: string) => boolean = () => false,
-): Promise<Outcome> {
+): Promise<void> {
   options.onProgress(`recorded ${story.events.length} calls and responses`);
   // In memory if possible: each image is read only once.
   const images = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : options.folder, 'wirewatch-power-'));
+  const { tally } = options;
   const cuts = new Cuts(story, options, join(images, 'image'));
-  const { tally } = cuts;
   const calls = story.events.filter(({ kind }) => !['answer', 'print', 'note'].includes(kind));
   tally.count('calls recorded', calls.length);
-  tally.count('syncs recorded', calls.filter(({ kind }) => kind.startsWith('sync')).length);
+  tally.count('syncs recorded', calls.filter(isSync).length);
   tally.count('pages of the follower', story.pages.size);
   try {
     for (const [index, event] of story.events.entries()) {
       await cuts.cutBefore(index);
       if (tally.failures.length >= FAILURES_MAX) break;
-      const isSync = event.kind === 'sync' || event.kind === 'sync folder';
-      cuts.play(event, isSync && isOmitted(event.path));
+      cuts.play(event, isSync(event) && isOmitted(event.path));
     }
     tally.failures.push(...cuts.unmetExpectations());
-    return tally;
   } finally {
     rmSync(images, { recursive: true, force: true });
   }
 }
 
+const isSync = ({ kind }: IoEvent) => kind === 'sync' || kind === 'sync folder';
+
 class Cuts {
-  readonly tally = new Tally();
   readonly #story: Story;
   readonly #disk: Disk;
   readonly #options: PartOptions;
   readonly #image: string;
   readonly #images: number;
-  readonly #starts: number;
   readonly #printed: ReturnType<typeof commandsByPrint>;
   #known: Known = NOTHING_KNOWN;
   #number = 0;
@@ -77,12 +75,11 @@ class Cuts {
     this.#options = options;
     this.#image = image;
     this.#images = shareOf(options, IMAGES);
-    this.#starts = shareOf(options, STARTS);
     this.#printed = commandsByPrint(story.events);
   }
 
   play(event: IoEvent, isOmitted: boolean): void {
-    if (isOmitted) this.tally.count('syncs left out');
+    if (isOmitted) this.#options.tally.count('syncs left out');
     else this.#disk.play(event);
     this.#known = learn(this.#known, event, this.#story, this.#printed);
   }
@@ -90,7 +87,7 @@ class Cuts {
   /** Builds and checks this moment's images, which are spread evenly over the record. */
   async cutBefore(index: number): Promise<void> {
     const until = ((index + 1) / this.#story.events.length) * this.#images;
-    const { failures } = this.tally;
+    const { failures } = this.#options.tally;
     for (; this.#number < until && failures.length < FAILURES_MAX; this.#number += 1) {
       await this.#cut(index, this.#number);
       if (this.#number % PROGRESS_EVERY === 0)
@@ -102,11 +99,13 @@ class Cuts {
     const prng = seededPrng(this.#options.seed, 'power image', number);
     const survivors = pickSurvivors(prng);
     const { content, names } = survivors;
-    this.tally.count('images');
-    if (this.#disk.unsynced.size > 0) this.tally.count(`with unsynced content: ${content} of it left`);
-    if (this.#disk.pending.length > 0) this.tally.count(`with unsynced names: ${names} of them left`);
+    this.#options.tally.count('images');
+    if (this.#disk.unsynced.size > 0)
+      this.#options.tally.count(`with unsynced content: ${content} of it left`);
+    if (this.#disk.pending.length > 0)
+      this.#options.tally.count(`with unsynced names: ${names} of them left`);
     writeImage(this.#disk, survivors, prng, this.#image);
-    const every = this.#images / this.#starts;
+    const every = this.#images / shareOf(this.#options, STARTS);
     const isStarted = Math.floor(number / every) !== Math.floor((number - 1) / every);
     try {
       await (isStarted ? this.#start(prng) : this.#check(number));
@@ -121,7 +120,7 @@ class Cuts {
     disk.load();
     const record = join(this.#options.folder, 'record-of-start');
     await startOn(this.#image, this.#story, this.#known, record);
-    this.tally.count('started by the real program');
+    this.#options.tally.count('started by the real program');
     const events = readRecord(record);
     const cuts = Array.from({ length: CUTS_A_START }, () => prng.below(events.length)).sort((a, b) => a - b);
     const again = `${this.#image}-again`;
@@ -130,7 +129,7 @@ class Cuts {
       for (; cuts[0] === index; cuts.shift()) {
         writeImage(disk, pickSurvivors(prng), prng, again);
         await checkImage(again, this.#story, known);
-        this.tally.count('cut again while it was brought back');
+        this.#options.tally.count('cut again while it was brought back');
       }
       disk.play(event);
       known = learn(known, event, this.#story, this.#printed);
@@ -145,10 +144,10 @@ class Cuts {
   async #check(number: number): Promise<void> {
     const depth = { scrub: number % SCRUB_EVERY === 0, backup: number % BACKUP_EVERY === 0 };
     const { applied, isRebuilt } = await checkImage(this.#image, this.#story, this.#known, depth);
-    if (depth.scrub) this.tally.count('compared with the log');
-    if (depth.backup && this.#known.hasBackup) this.tally.count('with a backup that was read');
-    if (applied > 0) this.tally.count('whose database was behind the log');
-    if (isRebuilt) this.tally.count('whose database was made anew');
+    if (depth.scrub) this.#options.tally.count('compared with the log');
+    if (depth.backup && this.#known.hasBackup) this.#options.tally.count('with a backup that was read');
+    if (applied > 0) this.#options.tally.count('whose database was behind the log');
+    if (isRebuilt) this.#options.tally.count('whose database was made anew');
   }
 
   /** Notes a failure, and keeps the image for inspection. */
@@ -156,17 +155,16 @@ class Cuts {
     const prng = seededPrng(this.#options.seed, 'power image', number);
     const left = join(this.#options.folder, `image-${number}`);
     writeImage(this.#disk, pickSurvivors(prng), prng, left);
-    const event = this.#story.events[index];
-    const before = event === undefined || !('path' in event) ? event?.kind : `${event.kind} ${event.path}`;
+    const { kind = '', path = '' } = this.#story.events[index] ?? {};
     const message = error instanceof Error ? error.message : String(error);
-    this.tally.failures.push(
-      `seed ${this.#options.seed}, image ${number}, cut before call ${index} (${before}); kept of the unsynced data: ${content} of the content, ${names} of the names: ${message}`,
+    this.#options.tally.failures.push(
+      `seed ${this.#options.seed}, image ${number}, cut before call ${index} (${kind} ${path}); kept of the unsynced data: ${content} of the content, ${names} of the names: ${message}`,
     );
   }
 
   /** Failures of the test itself: calls that were not recorded, kinds of power cuts that did not occur. */
   unmetExpectations(): string[] {
-    if (this.tally.failures.length > 0) return [];
+    if (this.#options.tally.failures.length > 0) return [];
     const wanted = [
       ...SURVIVALS.map((left) => `with unsynced content: ${left} of it left`),
       ...SURVIVALS.slice(0, -1).map((left) => `with unsynced names: ${left} of them left`),
@@ -179,7 +177,9 @@ class Cuts {
     const missed = differences(this.#disk).map(
       (path) => `the record does not match ${path}: a call was not recorded`,
     );
-    const unfired = wanted.filter((what) => !(what in this.tally.figures)).map((what) => `no image ${what}`);
+    const unfired = wanted
+      .filter((what) => !(what in this.#options.tally.figures))
+      .map((what) => `no image ${what}`);
     return [...missed, ...unfired];
   }
 }

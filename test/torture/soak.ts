@@ -20,7 +20,7 @@ import { isErrorLine } from '../support/installation-state.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { filesBelow } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
-import { type Outcome, type Part, type PartOptions, readProcess, Tally } from './part.ts';
+import { type Part, type PartOptions, readProcess, type Tally } from './part.ts';
 
 const MINUTES = 120;
 /** With fewer, the medians of quarters mean little. */
@@ -59,8 +59,8 @@ export const soak: Part = {
 export async function soakWith(
   options: PartOptions,
   settings: Readonly<Record<string, string>>,
-): Promise<Outcome> {
-  const { seed, share, folder, onProgress } = options;
+): Promise<void> {
+  const { seed, share, folder, tally, onProgress } = options;
   const adminPort = await freePort();
   const appliance = await startAppliance({
     WIREWATCH_ADMIN_PORT: `${adminPort}`,
@@ -73,7 +73,6 @@ export async function soakWith(
   const { data } = appliance;
   const prng = seededPrng(seed, 'soak');
   const samples: Sample[] = [];
-  const tally = new Tally();
   const { failures, figures } = tally;
   const endMs = performance.now() + MINUTES * 60_000 * share;
   try {
@@ -90,13 +89,14 @@ export async function soakWith(
     }
     if (failures.length === 0) appliance.cli(['verify']);
     // A round has failed early.
-    if (samples.length < ROUNDS_MIN) return tally;
-    for (const series of seriesOf(samples)) {
-      const why = notFlat(series);
+    if (samples.length < ROUNDS_MIN) return;
+    for (const name of Object.keys(GROWTH_MAX) as (keyof Sample)[]) {
+      const series = samples.map((sample) => sample[name]);
+      const growthMax = GROWTH_MAX[name] * (name === 'disk, MiB' ? samples.length : 1);
+      figures[name] = shownOf(series, growthMax);
+      const why = notFlat(name, series, growthMax);
       if (why !== null) failures.push(why);
-      figures[series.name] = shownOf(series);
     }
-    return tally;
   } finally {
     await appliance.stop();
     rmSync(join(folder, 'backup'), { recursive: true, force: true });
@@ -117,21 +117,6 @@ async function sampleOf(data: string, admin: string, removalMs: number): Promise
     'write-ahead log of detections.db, MiB': sum((path) => path.endsWith('detections.db-wal')),
     'write-ahead log of access.db, MiB': sum((path) => path.endsWith('access.db-wal')),
   };
-}
-
-function seriesOf(samples: readonly Sample[]): Series[] {
-  const names = Object.keys(GROWTH_MAX) as (keyof Sample)[];
-  return names.map((name) => ({
-    name,
-    samples: samples.map((sample) => sample[name]),
-    growthMax: GROWTH_MAX[name] * (name === 'disk, MiB' ? samples.length : 1),
-  }));
-}
-
-function shownOf({ samples, growthMax }: Series): string {
-  const limit = growthMax === Infinity ? '' : ` of at most ${growthMax.toFixed(1)}`;
-  const growth = `growth ${growthOf(samples).toFixed(1)}${limit}`;
-  return `${curveOf(samples)} at most ${Math.max(...samples).toFixed(1)}, ${growth}`;
 }
 
 /** Rows of a round's temporary subscription. */
@@ -235,28 +220,24 @@ async function passSubscription(
   return performance.now() - startMs;
 }
 
-interface Series {
-  /** The measured quantity, with its unit. */
-  readonly name: string;
-  /** One sample for each round, in order; a round does the same work on every machine. */
-  readonly samples: readonly number[];
-  /** The allowed growth from the first quarter to the last. */
-  readonly growthMax: number;
-}
-
 const QUARTERS = 4;
 /** This share of the samples at the start is ignored: caches fill, and code is compiled. */
 const WARM_UP_SHARE = 1 / 8;
+
+/** The medians of the quarters of what is left after a warm-up. @param samples one for each round, in order */
+function quartersOf(samples: readonly number[]): number[] {
+  const warm = samples.slice(Math.ceil(samples.length * WARM_UP_SHARE));
+  return Array.from({ length: QUARTERS }, (_, quarter) =>
+    median(warm.slice((warm.length * quarter) / QUARTERS, (warm.length * (quarter + 1)) / QUARTERS)),
+  );
+}
 
 /**
  * Growth from the first quarter to the last: the slope of the line through the medians of the quarters (least squares),
  * times the three steps between them. A single high sample changes nothing, and a leak cannot hide behind one.
  */
 export function growthOf(samples: readonly number[]): number {
-  const warm = samples.slice(Math.ceil(samples.length * WARM_UP_SHARE));
-  const medians = Array.from({ length: QUARTERS }, (_, quarter) =>
-    median(warm.slice((warm.length * quarter) / QUARTERS, (warm.length * (quarter + 1)) / QUARTERS)),
-  );
+  const medians = quartersOf(samples);
   const middle = (QUARTERS - 1) / 2;
   const slope =
     medians.reduce((sum, each, at) => sum + (at - middle) * each, 0) /
@@ -264,23 +245,15 @@ export function growthOf(samples: readonly number[]): number {
   return slope * (QUARTERS - 1);
 }
 
-/** @returns one sentence if the series grows too much; otherwise null */
-export function notFlat({ name, samples, growthMax }: Series): string | null {
+/** @returns one sentence if what is named, with its unit, grows by more than is allowed; otherwise null */
+export function notFlat(name: string, samples: readonly number[], growthMax: number): string | null {
   const growth = growthOf(samples);
   if (growth <= growthMax) return null;
   return `${name} grew by ${growth.toFixed(1)} from the first quarter to the last; at most ${growthMax.toFixed(1)} is allowed`;
 }
 
-const BLOCKS = '▁▂▃▄▅▆▇█';
-const COLUMNS = 48;
-
-/** A curve for a terminal: each column shows the highest of its samples, starting at zero. */
-function curveOf(samples: readonly number[]): string {
-  const columns = Math.min(COLUMNS, samples.length);
-  const most = Math.max(1, ...samples);
-  return Array.from({ length: columns }, (_, column) => {
-    const from = (at: number) => Math.floor((samples.length * at) / columns);
-    const part = samples.slice(from(column), from(column + 1));
-    return BLOCKS[Math.min(BLOCKS.length - 1, Math.floor((Math.max(...part) / most) * BLOCKS.length))];
-  }).join('');
+function shownOf(samples: readonly number[], growthMax: number): string {
+  const medians = quartersOf(samples).map((each) => each.toFixed(1));
+  const limit = growthMax === Infinity ? '' : ` of at most ${growthMax.toFixed(1)}`;
+  return `medians ${medians.join(', ')}; at most ${Math.max(...samples).toFixed(1)}; growth ${growthOf(samples).toFixed(1)}${limit}`;
 }

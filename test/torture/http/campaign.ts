@@ -9,7 +9,7 @@ import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { checkBody, checkResponse } from '../../support/checked-fetch.ts';
 import { parseResponses, type RawResponse, sendBytes } from '../../support/raw-http.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
-import { type PartOptions, shareOf, type Tally } from '../part.ts';
+import { type PartOptions, shareOf } from '../part.ts';
 import { type FuzzFacts, type FuzzRequest, makeRequest } from './requests.ts';
 import type { Target } from './target.ts';
 
@@ -25,12 +25,9 @@ const UNSURE_TIMEOUT_MS = 50;
 
 type Note = (response: RawResponse) => void;
 
-/** @param tally receives `requests`, `connections` and `answered STATUS`, and failures with the connection that repeats them */
-export async function runCampaign(
-  { facts, secrets }: Target,
-  options: PartOptions,
-  tally: Tally,
-): Promise<void> {
+/** Counts `requests`, `connections` and `answered STATUS`; a failure names the connection that repeats it. */
+export async function runCampaign({ facts, secrets }: Target, options: PartOptions): Promise<void> {
+  const { tally } = options;
   const seed = `${options.seed}`;
   const requests = shareOf(options, REQUESTS);
   let connections = 0;

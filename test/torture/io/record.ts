@@ -1,39 +1,9 @@
 /** Reads the record of preload.c: changes of files below a folder, in order, between responses and printed output. */
 import { appendFileSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 
-/** One record. Paths are absolute; inodes are those of the file system. */
-export type IoEvent =
-  | { readonly kind: 'write'; readonly path: string; readonly inode: number; readonly change: Written }
-  | { readonly kind: 'truncate'; readonly path: string; readonly inode: number; readonly change: Truncated }
-  | {
-      readonly kind:
-        | 'create'
-        | 'sync'
-        | 'unlink'
-        | `${'make' | 'sync' | 'remove'} folder`
-        | 'rename'
-        | 'link';
-      readonly path: string;
-      /** The new name of a rename or link; otherwise empty. */
-      readonly other: string;
-      readonly inode: number;
-    }
-  /** A file that the test dropped: durable immediately, since its writer is not part of the test. */
-  | { readonly kind: 'put'; readonly path: string; readonly inode: number; readonly content: Buffer }
-  /** The start of a response; the start of a command's output; a note of the test. */
-  | { readonly kind: 'answer' | 'print' | 'note'; readonly text: string };
-
-export interface Written {
-  readonly at: number;
-  readonly data: Buffer;
-}
-
-export interface Truncated {
-  readonly size: number;
-}
-
-const HEADER_BYTES = 40;
-const KINDS: Readonly<Record<string, IoEvent['kind']>> = {
+/** A record's kind, by its letter. */
+const KINDS = {
   C: 'create',
   D: 'make folder',
   W: 'write',
@@ -44,11 +14,28 @@ const KINDS: Readonly<Record<string, IoEvent['kind']>> = {
   L: 'link',
   U: 'unlink',
   X: 'remove folder',
+  /** The test dropped a file: it is durable immediately, since its writer is not part of the test. */
   P: 'put',
+  /** The start of a response; the start of a command's output; a note of the test. */
   A: 'answer',
   O: 'print',
   N: 'note',
-};
+} as const;
+
+/** One record. Paths are absolute; inodes are those of the file system; what a kind does not have is empty. */
+export interface IoEvent {
+  readonly kind: (typeof KINDS)[keyof typeof KINDS];
+  readonly path: string;
+  /** The new name of a rename or link. */
+  readonly other: string;
+  readonly inode: number;
+  /** Where a write begins, or the size that a file is truncated to. */
+  readonly at: number;
+  /** What was written, dropped or said. */
+  readonly data: Buffer;
+}
+
+const HEADER_BYTES = 40;
 
 /** @throws Error if the record is damaged */
 export function readRecord(path: string): IoEvent[] {
@@ -64,30 +51,19 @@ export function readRecord(path: string): IoEvent[] {
 
 function parseLine(line: Buffer): IoEvent {
   const mark = String.fromCharCode(line.readUInt32LE(4));
-  const inode = Number(line.readBigUInt64LE(8));
-  const at = Number(line.readBigInt64LE(16));
   const pathEnd = HEADER_BYTES + line.readUInt32LE(24);
   const otherEnd = pathEnd + line.readUInt32LE(28);
   const path = line.toString('utf8', HEADER_BYTES, pathEnd);
-  const other = line.toString('utf8', pathEnd, otherEnd);
-  const data = line.subarray(otherEnd);
-  const kind = KINDS[mark];
-  switch (kind) {
-    case 'write':
-      return { kind, path, inode, change: { at, data } };
-    case 'truncate':
-      return { kind, path, inode, change: { size: at } };
-    case 'put':
-      return { kind, path, inode, content: data };
-    case 'answer':
-    case 'print':
-    case 'note':
-      return { kind, text: data.toString() };
-    case undefined:
-      throw new Error(`the record has a line of an unknown kind: ${mark} ${path}`);
-    default:
-      return { kind, path, other, inode };
-  }
+  const kind = KINDS[mark as keyof typeof KINDS];
+  if (kind === undefined) throw new Error(`the record has a line of an unknown kind: ${mark} ${path}`);
+  return {
+    kind,
+    path,
+    other: line.toString('utf8', pathEnd, otherEnd),
+    inode: Number(line.readBigUInt64LE(8)),
+    at: Number(line.readBigInt64LE(16)),
+    data: line.subarray(otherEnd),
+  };
 }
 
 /** Adds a note of the test between the program's records. */
@@ -96,10 +72,9 @@ export function note(record: string, text: string): void {
 }
 
 /** Drops a file as a careful writer does, and records it before the program can see it. */
-export function dropRecorded(
-  record: string,
-  { draft, path, content }: { draft: string; path: string; content: Buffer },
-): void {
+export function dropRecorded(record: string, path: string, content: Buffer): void {
+  // Beside the drop folder.
+  const draft = `${dirname(path)}-draft`;
   writeFileSync(draft, content);
   appendLine(record, 'P', { path, inode: statSync(draft).ino, data: content });
   renameSync(draft, path);
@@ -107,13 +82,13 @@ export function dropRecorded(
 
 function appendLine(
   record: string,
-  kind: string,
+  mark: keyof typeof KINDS,
   { path = '', inode = 0, data }: { path?: string; inode?: number; data: Buffer },
 ): void {
   const name = Buffer.from(path);
   const header = Buffer.alloc(HEADER_BYTES);
   header.writeUInt32LE(HEADER_BYTES + name.length + data.length, 0);
-  header.writeUInt32LE(kind.charCodeAt(0), 4);
+  header.writeUInt32LE(mark.charCodeAt(0), 4);
   header.writeBigUInt64LE(BigInt(inode), 8);
   header.writeUInt32LE(name.length, 24);
   header.writeUInt32LE(data.length, 32);

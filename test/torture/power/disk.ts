@@ -6,9 +6,15 @@
 import { linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
-import type { IoEvent, Truncated, Written } from '../io/record.ts';
+import type { IoEvent } from '../io/record.ts';
 
-type Change = Written | Truncated;
+interface Written {
+  readonly at: number;
+  readonly data: Buffer;
+}
+
+/** Of a file's content: a write, or the size that it is truncated to. */
+type Change = Written | { readonly size: number };
 const NOTHING = Buffer.alloc(0);
 type Node = DiskFile | DiskFolder;
 
@@ -92,7 +98,7 @@ export class Disk {
       case 'write':
       case 'truncate': {
         const file = this.#file(event.inode, event.path);
-        file.pending.push(event.change);
+        file.pending.push(event.kind === 'write' ? event : { size: event.at });
         this.unsynced.add(file);
         break;
       }
@@ -140,7 +146,7 @@ export class Disk {
     switch (event.kind) {
       case 'create':
       case 'put': {
-        const file = new DiskFile(event.inode, event.kind === 'put' ? event.content : NOTHING);
+        const file = new DiskFile(event.inode, event.data);
         this.#files.set(event.inode, file);
         return [{ ...this.#place(event.path), node: file }];
       }
@@ -236,19 +242,25 @@ export function differences(disk: Disk): string[] {
 /** Which part of the unsynced data survives: of the files' content, and of their names. */
 export const SURVIVALS = ['nothing', 'everything', 'the beginning', 'some', 'torn'] as const;
 type Survival = (typeof SURVIVALS)[number];
-
-export interface Survivors {
-  readonly content: Survival;
-  readonly names: Exclude<Survival, 'torn'>;
-}
+/** Names are not torn. */
+export type Survivors = ReturnType<typeof pickSurvivors>;
 
 const SECTORS = [512, 4096] as const;
 /** The probability that a change survives; picked for each file, and once for all names. */
 const PROBABILITIES = [0.05, 0.3, 0.5, 0.7, 0.95] as const;
 
-export function pickSurvivors(prng: Prng): Survivors {
-  const content = prng.pick(SURVIVALS);
-  return { content, names: prng.pick(['nothing', 'everything', 'the beginning', 'some']) };
+export function pickSurvivors(prng: Prng) {
+  return { content: prng.pick(SURVIVALS), names: prng.pick(SURVIVALS.slice(0, -1)) };
+}
+
+/** @returns which of so many changes survive, by their numbers */
+function survivorsOf(left: Survival, count: number, prng: Prng): (index: number) => boolean {
+  const end = prng.below(count + 1);
+  const probability = prng.pick(PROBABILITIES);
+  return (index) => {
+    if (left === 'nothing' || left === 'everything') return left === 'everything';
+    return left === 'the beginning' ? index < end : prng.chance(probability);
+  };
 }
 
 /** Replaces a folder's content by a disk as a power cut may leave it. */
@@ -273,14 +285,9 @@ export function writeImage(disk: Disk, { content, names }: Survivors, prng: Prng
   write(disk.top, root);
 }
 
-function survivingFolders({ pending }: Disk, names: Survivors['names'], prng: Prng) {
-  const probability = prng.pick(PROBABILITIES);
-  const end = prng.below(pending.length + 1);
-  const kept = withEarlier(pending, (_, index) => {
-    if (names === 'nothing') return false;
-    if (names === 'everything') return true;
-    return names === 'the beginning' ? index < end : prng.chance(probability);
-  });
+function survivingFolders({ pending }: Disk, names: Survival, prng: Prng) {
+  const isLeft = survivorsOf(names, pending.length, prng);
+  const kept = withEarlier(pending, (_, index) => isLeft(index));
   const folders = new Map<DiskFolder, Map<string, Node>>();
   for (const change of pending) {
     if (!kept.has(change)) continue;
@@ -296,16 +303,13 @@ function survivingFolders({ pending }: Disk, names: Survivors['names'], prng: Pr
 function survivingContent(file: DiskFile, left: Survival, prng: Prng): Buffer {
   const { durable, pending } = file;
   if (pending.length === 0 || left === 'nothing') return durable;
-  const end = prng.below(pending.length + 1);
-  const probability = prng.pick(PROBABILITIES);
+  const isLeft = survivorsOf(left, pending.length, prng);
   const sector = prng.pick(SECTORS);
   // A file's new length may be durable before its content.
   const isLengthThere = prng.chance(0.2);
-  const kept = pending.flatMap((change, index): (Written | Truncated)[] => {
-    if (left === 'everything') return [change];
-    if (left === 'the beginning') return index < end ? [change] : [];
-    if (left === 'some' || 'size' in change) return prng.chance(probability) ? [change] : [];
-    const pieces = torn(change, sector).filter(() => prng.chance(probability));
+  const kept = pending.flatMap((change, index): Change[] => {
+    if (left !== 'torn' || 'size' in change) return isLeft(index) ? [change] : [];
+    const pieces = torn(change, sector).filter(() => isLeft(index));
     const length = change.at + change.data.length;
     const isLonger = isLengthThere && length > durable.length;
     return isLonger ? [{ at: length, data: NOTHING }, ...pieces] : pieces;

@@ -38,12 +38,12 @@ const REQUEST_ID = /^x-request-id: (\S+)/im;
  */
 export function commandsByPrint(events: readonly IoEvent[]): Map<IoEvent, Done> {
   const printed = new Map<IoEvent, Done>();
-  let prints: Extract<IoEvent, { readonly text: string }>[] = [];
+  let prints: IoEvent[] = [];
   for (const event of events) {
     if (event.kind === 'print') prints.push(event);
     if (event.kind !== 'note') continue;
-    const { done, keys = [] }: Partial<Done> = JSON.parse(event.text);
-    const first = prints.find(({ text }) => keys.every(({ id }) => text.includes(id))) ?? prints[0];
+    const { done, keys = [] }: Partial<Done> = JSON.parse(`${event.data}`);
+    const first = prints.find(({ data }) => keys.every(({ id }) => data.includes(id))) ?? prints[0];
     if (done !== undefined && first !== undefined) printed.set(first, { done, keys });
     prints = [];
   }
@@ -53,9 +53,9 @@ export function commandsByPrint(events: readonly IoEvent[]): Map<IoEvent, Done> 
 export function learn(known: Known, event: IoEvent, { pages }: Story, printed: Map<IoEvent, Done>): Known {
   switch (event.kind) {
     case 'put':
-      return { ...known, dropped: new Map(known.dropped).set(basename(event.path), event.content) };
+      return { ...known, dropped: new Map(known.dropped).set(basename(event.path), event.data) };
     case 'answer': {
-      const page = pages.get(REQUEST_ID.exec(event.text)?.[1] ?? '');
+      const page = pages.get(REQUEST_ID.exec(`${event.data}`)?.[1] ?? '');
       if (page === undefined) return known;
       const rows = known.rows === '' ? page.rows : `${known.rows},${page.rows}`;
       return { ...known, rows, cursor: page.cursor };
@@ -73,7 +73,7 @@ export function learn(known: Known, event: IoEvent, { pages }: Story, printed: M
       };
     }
     case 'note':
-      return JSON.parse(event.text).begun === REMOVE ? { ...known, removal: 'asked for' } : known;
+      return JSON.parse(`${event.data}`).begun === REMOVE ? { ...known, removal: 'asked for' } : known;
     default:
       return known;
   }

@@ -3,7 +3,7 @@
  * output. In some stages it is killed.
  */
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs } from '../../../src/time.ts';
@@ -48,15 +48,9 @@ export async function recordStory(folder: string): Promise<Story> {
   const library = compileLibrary(folder);
   const root = join(folder, 'recorded');
   const record = join(folder, 'record');
-  const drafts = join(folder, 'drafts');
-  mkdirSync(drafts);
-  let url: string | null = null;
   let follower: ReturnType<typeof startFollower> | null = null;
-  const onServer = (current: string | null) => {
-    url = current;
-  };
   const injector = createInjector(library, root, join(folder, 'control'));
-  const world = new World(makeSmallProgram(folder), root, injector, { record, drafts, onServer });
+  const world = new World(makeSmallProgram(folder), root, injector, record);
   const files = new Map<string, readonly string[]>();
   world.load(null);
   try {
@@ -68,7 +62,7 @@ export async function recordStory(folder: string): Promise<Story> {
       if (at !== undefined) injector.begin('changes', { how: 'kill', at });
       await world.runStage(stage);
       injector.end();
-      follower ??= startFollower(world.keys.follower ?? '', () => url);
+      follower ??= startFollower(world.keys.follower ?? '', () => world.url);
     }
     return { events: readRecord(record), root, library, pages: follower?.pages ?? new Map(), files };
   } finally {
@@ -127,11 +121,7 @@ export async function startOn(
 function dropNew(record: string, drop: string, files: Story['files']): void {
   const row = newRow();
   const name = fileName('newswire', nextWindowMs());
-  dropRecorded(record, {
-    draft: `${drop}-draft`,
-    path: join(drop, name),
-    content: contentOf('ndjson', [row]),
-  });
+  dropRecorded(record, join(drop, name), contentOf('ndjson', [row]));
   files.set(name, [idOf(row)]);
 }
 
@@ -149,10 +139,9 @@ const END = '],"next_cursor"';
 /** Follows the change stream from now on. @param url of the appliance that runs @returns `pages`: by request id */
 function startFollower(key: string, url: () => string | null) {
   const pages = new Map<string, Page>();
-  let start = `since=${formatMs(Date.now() - 60_000)}`;
-  let isOver = false;
+  const over = new AbortController();
   const follow = async () => {
-    while (!isOver) {
+    for (let start = `since=${formatMs(Date.now() - 60_000)}`; !over.signal.aborted; ) {
       const answer = await ask(url(), key, `${start}&limit=${LIMIT}`);
       if (answer !== null && answer.page.rows !== '') {
         pages.set(answer.request, answer.page);
@@ -162,10 +151,7 @@ function startFollower(key: string, url: () => string | null) {
     }
   };
   void follow();
-  const stop = () => {
-    isOver = true;
-  };
-  return { pages, stop };
+  return { pages, stop: () => over.abort() };
 }
 
 /** @returns null if there is no page: the program has stopped, or is still starting */

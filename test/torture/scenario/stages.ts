@@ -112,18 +112,8 @@ function exportsFrom(firstMs: number) {
       Array.from({ length: count }, (_, at) => row(first + at, window, at % 90, more)),
     name,
     /** A good file. */
-    drop(exportName: ExportName, window: number, form: Form, rows: readonly Row[]): Drop {
-      const content = contentOf(form, rows);
-      return dropped(
-        name(exportName, window, form),
-        content,
-        (model) => {
-          model.file(content, 'archive');
-          model.apply(exportName, rows);
-        },
-        rows.map((each) => idOf(each, exportName)),
-      );
-    },
+    drop: (exportName: ExportName, window: number, form: Form, rows: readonly Row[]) =>
+      dropped(name(exportName, window, form), contentOf(form, rows), 'archive', rows),
   };
 }
 
@@ -131,7 +121,6 @@ function exportsFrom(firstMs: number) {
 function windowStages(exports: Exports): Stage[] {
   const broken = Buffer.from('{"broken\n');
   const held = exports.rows(300, 5, 3);
-  const heldContent = contentOf('csv', held);
   return [
     serving('windows', [
       exports.drop('newswire', 0, 'ndjson', [
@@ -151,17 +140,13 @@ function windowStages(exports: Exports): Stage[] {
       exports.drop('newswire', 2, 'ndjson', [exports.row(1, 3, 78), exports.row(90, 2, 5)]),
     ]),
     serving('failed, held and reset', [
-      put(exports.name('newswire', 3), broken, 'failed'),
-      put('newswire.nonsense', Buffer.from('nonsense'), 'refused'),
+      dropped(exports.name('newswire', 3), broken, 'failed'),
+      dropped('newswire.nonsense', Buffer.from('nonsense'), 'refused'),
       exports.drop('newswire', 4, 'ndjson', [exports.row(2, 4, 11)]),
       {
-        ...dropped(
-          exports.name('newswire', 3, 'csv'),
-          heldContent,
-          (model) => model.file(heldContent, 'archive'),
-          held.map((row) => idOf(row)),
-        ),
+        ...exports.drop('newswire', 3, 'csv', held),
         waits: true,
+        expect: (model) => model.file(contentOf('csv', held), 'archive'),
       },
       {
         ...command('window', 'reset', 'newswire', formatWindowStart(exports.startMs(3))),
@@ -179,17 +164,8 @@ function windowStages(exports: Exports): Stage[] {
 function backfillStages(exports: Exports): Stage[] {
   const rows = exports.rows(10_000, ROWS_OF_BACKFILL, 0, OTHER);
   const content = contentOf('ndjson.zst', rows);
-  const backfill = dropped(
-    'newswire.backfill-history.ndjson.zst',
-    content,
-    (model) => {
-      model.file(content, 'archive');
-      model.apply('newswire', rows);
-    },
-    rows.map((row) => idOf(row)),
-  );
   return [
-    serving('backfill', [backfill]),
+    serving('backfill', [dropped('newswire.backfill-history.ndjson.zst', content, 'archive', rows)]),
     serving('pause', [
       command('ingest', 'pause'),
       { ...exports.drop('newswire', 5, 'ndjson', exports.rows(100, 4, 5)), waits: true },
@@ -221,7 +197,7 @@ function keyAndBackupStages(exports: Exports): Stage[] {
     serving('backup again', [
       exports.drop('imagewire', 7, 'ndjson', exports.rows(2, 4, 7)),
       // The content of an earlier file again.
-      put(exports.name('newswire', 5), contentOf('ndjson', exports.rows(100, 4, 5)), 'archive'),
+      dropped(exports.name('newswire', 5), contentOf('ndjson', exports.rows(100, 4, 5)), 'archive'),
       command('backup', 'BACKUP'),
     ]),
   ];
@@ -287,18 +263,16 @@ function makeKey(label: string, subscriptions = '7001,7002'): Step {
   };
 }
 
-function dropped(
-  name: string,
-  content: Buffer,
-  expect: (model: Model) => void,
-  ids: readonly string[] = [],
-): Drop {
-  return { kind: 'drop', name, content, expect, ids };
-}
-
-/** Drops a file whose rows are not applied. */
-function put(name: string, content: Buffer, folder: Folder): Step {
-  return dropped(name, content, (model) => model.file(content, folder));
+/** @param folder where the file ends; @param rows those that are applied */
+function dropped(name: string, content: Buffer, folder: Folder, rows: readonly Row[] = []): Drop {
+  const exportName = name.startsWith('imagewire') ? 'imagewire' : 'newswire';
+  return {
+    ...{ kind: 'drop', name, content, ids: rows.map((row) => idOf(row, exportName)) },
+    expect(model) {
+      model.file(content, folder);
+      model.apply(exportName, rows);
+    },
+  };
 }
 
 /** The id of a key, as commands expect it. */

@@ -13,7 +13,7 @@ import {
   type Hit,
   type Injection,
 } from '../io/inject.ts';
-import { inEach, type Outcome, type PartOptions, Tally } from '../part.ts';
+import { inEach, type PartOptions } from '../part.ts';
 import { checkWorld } from './check.ts';
 import { Model } from './model.ts';
 import { makeSmallProgram } from './small-program.ts';
@@ -41,8 +41,8 @@ export interface TrialPlan {
   readonly isCheckedRunning?: boolean;
   /** A further check of the result. @returns the failure, or null */
   readonly check: (trial: Trial) => string | null;
-  /** The figures that count a case that fired. */
-  readonly kindsOf: (trial: Trial) => readonly string[];
+  /** The figure that counts a case that fired. */
+  readonly kindOf: (hit: Hit) => string;
 }
 
 interface Chosen {
@@ -65,18 +65,17 @@ interface Case extends Chosen {
  *
  * TORTURE_CASE, a list of cases as printed by failures, runs only those.
  */
-export async function runTrials(options: PartOptions, plan: TrialPlan): Promise<Outcome> {
-  const { counted, alike, injection: injectionAt, check, kindsOf } = plan;
-  const { stages, main, library } = await record(options.folder, counted, options.onProgress);
-  const cases = stages.flatMap((stage) => casesOf(stage, injectionAt, options.seed));
+export async function runTrials(options: PartOptions, plan: TrialPlan): Promise<void> {
+  const { stages, main, library } = await record(options.folder, plan.counted, options.onProgress);
+  const cases = stages.flatMap((stage) => casesOf(stage, plan.injection, options.seed));
   const inAnyOrder = (list: readonly Case[]) => shuffled(seededPrng(options.seed, 'choice'), list);
   const all =
-    alike === 'all'
+    plan.alike === 'all'
       ? [...new Map(inAnyOrder(cases).map((each) => [each.where, each])).values()]
       : inAnyOrder(endsOfRuns(cases));
   const { TORTURE_CASE } = process.env;
   const chosen = TORTURE_CASE === undefined ? choose(all, options) : casesNamed(TORTURE_CASE, stages);
-  const tally = new Tally();
+  const { tally } = options;
   const { failures } = tally;
   tally.count('calls', cases.length);
   tally.count('cases in all', all.length);
@@ -88,26 +87,25 @@ export async function runTrials(options: PartOptions, plan: TrialPlan): Promise<
   );
   await inEach(lanes, chosen, async (lane, each) => {
     const trial = await untilHit(lane, plan, each);
-    const failure = trial.failure ?? (trial.hit === null ? null : check(trial));
-    if (trial.hit === null && trial.failure === null) missed.push(caseOf(each));
-    if (trial.hit !== null) {
+    const { hit, events } = trial;
+    const failure = trial.failure ?? (hit === null ? null : plan.check(trial));
+    if (hit === null && failure === null) missed.push(caseOf(each));
+    if (hit !== null) {
       tally.count('fired');
-      for (const kind of kindsOf(trial)) tally.count(`  ${kind}`);
+      tally.count(`  ${plan.kindOf(hit)}`);
     }
-    if (failure !== null)
-      failures.push(
-        `TORTURE_CASE='[${caseOf(each)}]' (${trial.hit?.what}): ${failure}\n    ${trial.events.join('\n    ')}`,
-      );
+    if (failure !== null) {
+      const text = `TORTURE_CASE='[${caseOf(each)}]' (${hit?.what}): ${failure}\n    ${events.join('\n    ')}`;
+      failures.push(text);
+      options.onProgress(text);
+    }
     done += 1;
-    if (done % PROGRESS_EVERY === 0 || failure !== null)
-      options.onProgress(
-        `${done} of ${chosen.length}, ${failures.length} wrong${failure === null ? '' : `: ${failures.at(-1)}`}`,
-      );
+    if (done % PROGRESS_EVERY === 0)
+      options.onProgress(`${done} of ${chosen.length}, ${failures.length} wrong`);
   });
   if (missed.length > 0) tally.count('whose call did not occur again', missed.length);
   if (missed.length > chosen.length * MISSED_MAX)
     failures.push(`the calls of these did not occur: ${missed.join(', ')}`);
-  return tally;
 }
 
 function casesOf(stage: RecordedStage, injectionAt: TrialPlan['injection'], seed: number): Case[] {
@@ -120,8 +118,9 @@ function casesOf(stage: RecordedStage, injectionAt: TrialPlan['injection'], seed
   return stage.calls.map((call) => {
     const injection = injectionAt(call, seededPrng(seed, stage.stage.name, call.number));
     const kind = `${injection.how} ${injection.how === 'fail' ? injection.error : ''} ${call.name}`;
-    const where = `${call.name} ${partOf(call)} ${plain(call.path)}`;
-    return { stage, injection, call: call.name, kind, where };
+    // Without the parts of a path that differ from run to run.
+    const path = call.path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16}/g, '*').replace(/\d+/g, '*');
+    return { stage, injection, call: call.name, kind, where: `${call.name} ${partOf(call)} ${path}` };
   });
 }
 
@@ -139,11 +138,6 @@ function endsOfRuns(cases: readonly Case[]): Case[] {
     else runs.push([each]);
   }
   return runs.flatMap((run) => run.filter((_, at) => [0, run.length >> 1, run.length - 1].includes(at)));
-}
-
-/** A path without the parts that differ from run to run. */
-function plain(path: string): string {
-  return path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16}/g, '*').replace(/\d+/g, '*');
 }
 
 function choose(all: readonly Case[], { share }: PartOptions): Case[] {

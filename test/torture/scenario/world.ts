@@ -7,6 +7,7 @@ import { readLogMarkOf } from '../../../src/store/log-mark.ts';
 import { HOUR_MS } from '../../../src/time.ts';
 import { type Detection, putFile, TEST_SETTINGS } from '../../support/appliance.ts';
 import { isIdle, loggedDestinations } from '../../support/installation-state.ts';
+import { follow as readAll } from '../../support/lab.ts';
 import { type LogLine, type RunningProgram, type RunOptions, runProgram } from '../../support/program.ts';
 import { copyFolder, filesBelow } from '../../support/test-folder.ts';
 import type { Injector } from '../io/inject.ts';
@@ -40,15 +41,6 @@ export interface Copy {
 /** The state between two stages. */
 export type Snapshot = ReturnType<World['save']>;
 
-/** Keeps a record of an installation's changes, and of what clients and operators are told. */
-export interface Recorder {
-  readonly record: string;
-  /** A folder beside the installation, in which files are written before they are dropped. */
-  readonly drafts: string;
-  /** @param url null: the appliance does not run */
-  onServer(url: string | null): void;
-}
-
 interface StageOptions {
   /** Told before the steps, and before the stop. */
   readonly onPart?: (part: 'steps' | 'stop') => void;
@@ -72,7 +64,8 @@ export class World {
   role: Role = 'alone';
   readonly #injector: Injector;
   readonly #main: string;
-  readonly #recorder: Recorder | null;
+  /** Of the installation's changes, and of what clients and operators are told. */
+  readonly #record: string | null;
   readonly #since = new Date(Date.now() - HOUR_MS).toISOString();
   keys: Record<string, string> = {};
   copy: Copy = { cursor: null, rows: [] };
@@ -86,9 +79,9 @@ export class World {
   #loaded = new Map<string, string>();
 
   /** @param main the program's entry; @param folder of the injector */
-  constructor(main: string, folder: string, injector: Injector, recorder: Recorder | null = null) {
+  constructor(main: string, folder: string, injector: Injector, record: string | null = null) {
     this.#main = main;
-    this.#recorder = recorder;
+    this.#record = record;
     this.#injector = injector;
     this.root = folder;
     this.drop = join(folder, DATA, 'drop');
@@ -112,9 +105,9 @@ export class World {
     };
   }
 
-  get url(): string {
-    if (this.#server === null) throw new Error('the appliance is not running');
-    return this.#server.url;
+  /** Of the appliance; null: it does not run. */
+  get url(): string | null {
+    return this.#server?.url ?? null;
   }
 
   save(folder: string) {
@@ -142,18 +135,15 @@ export class World {
   }
 
   /** Runs a stage from start to stop; steps that the fault interrupts are repeated. */
-  async runStage(
-    stage: Stage,
-    { onPart = () => {}, isLeftRunning = false }: StageOptions = {},
-  ): Promise<void> {
+  async runStage(stage: Stage, { onPart, isLeftRunning = false }: StageOptions = {}): Promise<void> {
     this.#stageSettings = stage.settings ?? {};
     const { role } = this;
     this.role = stage.role ?? 'alone';
     for (const name of stage.without ?? []) rmSync(join(this.data, name));
     if (stage.serves) await this.start();
-    onPart('steps');
+    onPart?.('steps');
     for (const step of stage.steps) await this.#runStep(step);
-    onPart('stop');
+    onPart?.('stop');
     if (stage.serves && !isLeftRunning) await this.stop();
     this.#stageSettings = {};
     // A standby is looked at by itself; what is served is compared on the writer.
@@ -180,7 +170,6 @@ export class World {
       const url = await run.url().catch(() => null);
       if (url !== null) {
         this.#server = { run, url };
-        this.#recorder?.onServer(url);
         return;
       }
       this.#ended('start', await run.ended, run);
@@ -199,7 +188,6 @@ export class World {
   async stop(): Promise<void> {
     const server = this.#server;
     this.#server = null;
-    this.#recorder?.onServer(null);
     if (server === null) return;
     void server.run.stop();
     await this.until('the appliance to stop', () => server.run.exitCode() !== undefined);
@@ -228,25 +216,21 @@ export class World {
     return this.read({ cursor: null, rows: [] });
   }
 
-  async read(from: Copy): Promise<Copy> {
-    const rows = [...from.rows];
-    let { cursor } = from;
-    for (const untilMs = performance.now() + TIMEOUT_MS; ; ) {
-      const start = cursor === null ? `since=${this.#since}` : `cursor=${cursor}`;
-      const { status, text } = await this.get(`/v1/detections/changes?${start}&limit=500`);
-      if (status === 500 || status === 503) {
-        const why = `the stream cannot be read: ${status} ${text}${this.#shown()}`;
-        assert.ok(performance.now() < untilMs, why);
-        // A page that finds damage stops ingest; every page is then refused until the database is rebuilt.
-        await this.#revive();
-        await sleep(50);
-        continue;
-      }
-      assert.equal(status, 200, text);
-      const page = JSON.parse(text);
-      rows.push(...page.data);
-      cursor = page.next_cursor;
-      if (!page.has_more) return { cursor, rows };
+  async read({ cursor, rows }: Copy): Promise<Copy> {
+    const read = (path: string) => this.#page(path);
+    const start = cursor === null ? `since=${this.#since}` : `cursor=${cursor}`;
+    const more = await readAll({ read }, start);
+    return { cursor: more.cursor, rows: [...rows, ...more.rows] };
+  }
+
+  async #page(path: string) {
+    for (const untilMs = performance.now() + TIMEOUT_MS; ; await sleep(50)) {
+      const { status, text } = await this.get(path);
+      if (status === 200) return JSON.parse(text);
+      const why = `the stream cannot be read: ${status} ${text}${this.#shown()}`;
+      assert.ok((status === 500 || status === 503) && performance.now() < untilMs, why);
+      // A page that finds damage stops ingest; every page is then refused until the database is rebuilt.
+      await this.#revive();
     }
   }
 
@@ -282,9 +266,8 @@ export class World {
   }
 
   async #put({ name, content, waits }: Drop): Promise<void> {
-    const path = join(this.drop, name);
-    if (this.#recorder === null) putFile(this.drop, name, content);
-    else dropRecorded(this.#recorder.record, { draft: join(this.#recorder.drafts, name), path, content });
+    if (this.#record === null) putFile(this.drop, name, content);
+    else dropRecorded(this.#record, join(this.drop, name), content);
     if (waits === true) return;
     await this.until(`${name} to be processed`, () => isIdle(this));
     await this.follow().catch((error) => {
@@ -300,24 +283,25 @@ export class World {
       this.#note({ begun: name });
       const { code, stdout, stderr } = await this.command(commandArgs);
       if (code === 0) {
-        const made: { id: string; key: string } | null = printsKey === undefined ? null : JSON.parse(stdout);
-        if (printsKey !== undefined) this.keys[printsKey] = String(made?.key);
-        const revoked = name === 'key revoke' ? [{ id: commandArgs[2] ?? '', status: 'revoked' }] : [];
-        this.#note({ done: name, keys: made === null ? revoked : [{ id: made.id, status: 'active' }] });
-        return;
+        const keys = name === 'key revoke' ? [{ id: commandArgs[2] ?? '', status: 'revoked' }] : [];
+        if (printsKey !== undefined) {
+          const made: { id: string; key: string } = JSON.parse(stdout);
+          this.keys[printsKey] = made.key;
+          keys.push({ id: made.id, status: 'active' });
+        }
+        return this.#note({ done: name, keys });
       }
-      const line = `command ${name}`;
       if (tries > 1 && ifRepeated?.test(stderr)) return;
       const why = code === null ? 'killed' : `${code} ${stderr.trim() || stdout.trim()}`;
-      this.events.push(`${line}: ${why}`);
+      this.events.push(`command ${name}: ${why}`);
       const isHit = this.#injector.hit() !== null;
-      assert.ok(tries < TRIES_MAX && isHit, `${line} failed: ${code} ${stderr} ${stdout}`);
+      assert.ok(tries < TRIES_MAX && isHit, this.events.at(-1));
       if (/Restart Wirewatch/.test(stderr + stdout)) await this.#restart();
     }
   }
 
   #note(what: { begun: string } | Done): void {
-    if (this.#recorder !== null) note(this.#recorder.record, JSON.stringify(what));
+    if (this.#record !== null) note(this.#record, JSON.stringify(what));
   }
 
   /** Restarts the appliance, as a command that finds damage advises: the start rebuilds the database. */
@@ -335,7 +319,6 @@ export class World {
     if (run === undefined) return;
     const code = run.exitCode();
     if (code !== undefined) {
-      this.#recorder?.onServer(null);
       this.#ended('run', code, run);
       return this.start();
     }
@@ -356,8 +339,10 @@ export class World {
   }
 
   #run(args: readonly string[], settings: Readonly<Record<string, string>> = {}): RunningProgram {
-    const recorded = this.#recorder === null ? {} : { IO_RECORD: this.#recorder.record };
-    const all = { ...SETTINGS, ...this.#copySettings, ...settings, ...this.#injector.settings, ...recorded };
+    const all = {
+      ...{ ...SETTINGS, ...this.#copySettings, ...settings, ...this.#injector.settings },
+      ...(this.#record !== null && { IO_RECORD: this.#record }),
+    };
     const through: RunOptions['through'] = (program, [, ...rest]) => [program, [this.#main, ...rest]];
     return runProgram([...args, '--data', this.data], all, { through });
   }
