@@ -106,7 +106,8 @@ export function createWaiting(connectionsMax: number) {
  *   which is ignored (RFC 7240, 2)
  */
 export function preferredWaitSeconds(header: string | string[] | undefined): number | null {
-  for (const preference of (header ?? '').toString().split(',')) {
+  // A comma in a quoted text is part of it.
+  for (const [preference] of (header ?? '').toString().matchAll(/(?:"[^"]*"|[^",])+/g)) {
     const [, seconds] = /^\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;|$)/i.exec(preference) ?? [];
     // If a preference is repeated, the first counts (RFC 7240, 2).
     if (seconds !== undefined)

@@ -18,7 +18,7 @@ import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { alertsOf } from '../support/installation-state.ts';
 import { preloaded } from '../support/preload.ts';
-import { until } from '../support/until.ts';
+import { eventually, until } from '../support/until.ts';
 
 const PAGE_BYTES = 16_384;
 
@@ -54,9 +54,10 @@ test('damage that only ingest meets stops ingest until it is over, and is not ta
   try {
     // After a commit, the ingest thread reads the file again.
     db.exec("UPDATE account SET name = name || '!'; UPDATE account SET name = rtrim(name, '!')");
-    const stopped = async () => (await alertsOf(appliance)).find(({ name }) => name === 'ingest stopped');
-    await until('the alert', async () => (await stopped()) !== undefined);
-    assert.match((await stopped())?.detail ?? '', /^access\.db: /);
+    await eventually(async () => {
+      const stopped = (await alertsOf(appliance)).find(({ name }) => name === 'ingest stopped');
+      assert.match(stopped?.detail ?? '', /^access\.db: /);
+    });
     // Several starts of the thread later it is the same alert, opened once.
     const begun = starts();
     await until('several starts', () => starts() > begun + 3);

@@ -21,10 +21,10 @@ test('the preference is parsed by RFC 7240; unknown ones are ignored', () => {
   for (const [seconds, ...headers] of [
     [10, 'wait=10'],
     [7, 'WAIT = "7"'],
-    [5, 'respond-async, wait=5; foo=bar'],
+    [5, 'respond-async, wait=5; foo=bar', 'foo="a, wait=3", wait=5'],
     [3, 'wait=3, wait=9'],
     [60, 'wait=61', 'wait=999999999'],
-    [null, undefined, '', 'wait', 'wait=0', 'wait=-1', 'wait=1.5', 'wait=ten', 'await=10'],
+    [null, undefined, '', 'wait', 'wait=0', 'wait=-1', 'wait=1.5', 'wait=ten', 'await=10', 'foo="a, wait=5"'],
   ] as const)
     for (const header of headers) assert.equal(preferredWaitSeconds(header), seconds, header);
 });
