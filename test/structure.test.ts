@@ -98,10 +98,17 @@ test('no source file is longer than 350 lines; each begins with its purpose', ()
   }
 });
 
-test('no test file is longer than 400 lines', () => {
+test('no test file is longer than 400 lines, or awaits something between its tests: later ones would be lost', () => {
   for (const file of testsByName(path.join(root, 'test')).values()) {
-    const lines = readFileSync(file, 'utf8').split('\n').length - 1;
+    const text = readFileSync(file, 'utf8');
+    const lines = text.split('\n').length - 1;
     assert.ok(lines <= TEST_LINES_MAX, `${file} has ${lines} lines: split it`);
+    // The runner ends once all tests that it knows have ended.
+    assert.doesNotMatch(
+      text,
+      /^(?: {2})?(?:test|describe)\([^]*^(?:await|(?:const|let)\b.* = await)\b/m,
+      file,
+    );
   }
 });
 

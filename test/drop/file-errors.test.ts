@@ -49,6 +49,14 @@ const FAILING = `
   };
   fs.fsyncSync = (fd) => failing.has(fd) ? fail('EIO', 'fsync') : fsyncSync(fd);
 `;
+
+const flag = join(testFolder(), 'flag');
+const appliance = await sharedAppliance({
+  WIREWATCH_INGEST_QUIET_MS: '0',
+  ...preloadedFs(FAILING),
+  TEST_UNREADABLE: flag,
+});
+
 test('a system error concerns one file, whatever its name', () => {
   const error = (code: string, syscall = 'rename') => Object.assign(new Error(code), { code, syscall });
   for (const code of OF_ONE_FILE) assert.ok(isFileError(error(code)), code);
@@ -64,13 +72,6 @@ test('a system error concerns one file, whatever its name', () => {
   // Ingest cannot continue without the log.
   const list = () => listSegments('/dev/null');
   assert.throws(list, (met) => !isFileError(met));
-});
-
-const flag = join(testFolder(), 'flag');
-const appliance = await sharedAppliance({
-  WIREWATCH_INGEST_QUIET_MS: '0',
-  ...preloadedFs(FAILING),
-  TEST_UNREADABLE: flag,
 });
 
 const isStuck = async () => (await openAlertsOf(appliance)).includes('file stuck');

@@ -8,6 +8,9 @@ import { words } from '../support/words.ts';
 const DASHBOARD = 'https://dashboard.example.org';
 const ME = '/v1/me';
 
+const server = await sharedServer({ cors_origins: [DASHBOARD] });
+const { key } = server.makeKey();
+
 test('an origin is scheme, host and port, as a browser writes it', () => {
   for (const text of [DASHBOARD, 'http://localhost:3000', 'http://127.0.0.1:8080', 'https://[::1]:8443'])
     assert.ok(isOrigin(text), text);
@@ -26,9 +29,6 @@ const preflight = (server: TestServer, origin: string, path = ME) =>
       'access-control-request-headers': 'authorization',
     },
   });
-
-const server = await sharedServer({ cors_origins: [DASHBOARD] });
-const { key } = server.makeKey();
 
 describe('with an allowed origin', () => {
   test('a preflight succeeds without a key', async () => {

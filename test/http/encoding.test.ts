@@ -11,6 +11,10 @@ import { NOW_MS, sharedServer } from '../support/server.ts';
 import { textRows } from '../support/store.ts';
 import { inBody, postToken } from '../support/token-client.ts';
 
+const server = await sharedServer({ base_url: 'https://api.example/ww' });
+const { key } = server.makeKey();
+server.store.deliver(textRows(30), NOW_MS);
+
 test('the encoding is the supported one with the highest weight', () => {
   for (const [encoding, ...headers] of [
     ['gzip', 'gzip', 'GZIP', 'gzip;q=1, zstd;q=0.5', 'gzip ; q=0.2 , zstd ; q=0'],
@@ -43,10 +47,6 @@ test('a text that was just compressed is not compressed again: anybody may ask f
   const inOther = await encode({ status: 200, body: text }, 'zstd');
   assert.ok(inOther.headers?.includes('zstd'));
 });
-
-const server = await sharedServer({ base_url: 'https://api.example/ww' });
-const { key } = server.makeKey();
-server.store.deliver(textRows(30), NOW_MS);
 
 describe('an answer', () => {
   /** Uses node:http, since fetch decodes bodies itself. */

@@ -98,18 +98,18 @@ test('@hey-api/openapi-ts', async () => {
   await use(
     'use-hey.ts',
     `
-import { listChanges, listDetections } from './hey';
-import { client } from './hey/client.gen';
-import type { ${TYPES} } from './hey';
+  import { listChanges, listDetections } from './hey';
+  import { client } from './hey/client.gen';
+  import type { ${TYPES} } from './hey';
 
-const defaultAddress: string | undefined = client.getConfig().baseUrl;
-if (defaultAddress !== 'http://127.0.0.1:8080') throw new Error(\`\${defaultAddress} cannot be called\`);
-client.setConfig({ baseUrl: ${JSON.stringify(appliance.serving().url)}, auth: ${JSON.stringify(appliance.key)} });
-const query = { since: ${JSON.stringify(since)}, subscription_id: [7001, 7002] };
-const answer = await listChanges({ query: { ...query, band: 'medium,high' }, throwOnError: true });
-const changes: ChangesPage = answer.data;
-const wrong = await listDetections({ query: { from: 'x', to: 'y' } });
-const refused: number | undefined = wrong.error?.status;
+  const defaultAddress: string | undefined = client.getConfig().baseUrl;
+  if (defaultAddress !== 'http://127.0.0.1:8080') throw new Error(\`\${defaultAddress} cannot be called\`);
+  client.setConfig({ baseUrl: ${JSON.stringify(appliance.serving().url)}, auth: ${JSON.stringify(appliance.key)} });
+  const query = { since: ${JSON.stringify(since)}, subscription_id: [7001, 7002] };
+  const answer = await listChanges({ query: { ...query, band: 'medium,high' }, throwOnError: true });
+  const changes: ChangesPage = answer.data;
+  const wrong = await listDetections({ query: { from: 'x', to: 'y' } });
+  const refused: number | undefined = wrong.error?.status;
 `,
   );
 });
@@ -124,16 +124,16 @@ test('orval', async () => {
   await use(
     'use-orval.ts',
     `
-import { listChanges, listDetections } from './orval/api';
-import type { ${TYPES} } from './orval/api';
+  import { listChanges, listDetections } from './orval/api';
+  import type { ${TYPES} } from './orval/api';
 
-const headers = { Authorization: ${JSON.stringify(`Bearer ${appliance.key}`)} };
-const query = { since: ${JSON.stringify(since)}, subscription_id: [7001, 7002] };
-const answer = await listChanges({ ...query, band: 'medium,high' }, { headers });
-if (answer.status !== 200) throw new Error(answer.data.detail);
-const changes: ChangesPage = answer.data;
-const wrong = await listDetections({ from: 'x', to: 'y' }, { headers });
-const refused: number | undefined = wrong.status === 400 ? wrong.data.status : undefined;
+  const headers = { Authorization: ${JSON.stringify(`Bearer ${appliance.key}`)} };
+  const query = { since: ${JSON.stringify(since)}, subscription_id: [7001, 7002] };
+  const answer = await listChanges({ ...query, band: 'medium,high' }, { headers });
+  if (answer.status !== 200) throw new Error(answer.data.detail);
+  const changes: ChangesPage = answer.data;
+  const wrong = await listDetections({ from: 'x', to: 'y' }, { headers });
+  const refused: number | undefined = wrong.status === 400 ? wrong.data.status : undefined;
 `,
   );
 });

@@ -12,8 +12,8 @@ const LONG = `long${path.sep}`;
  */
 const LONG_IN_ROOMS = new Set(
   words(`
-  archive backup-operation clients compact-online console-actions console-demo console-tls console-views crash
-  data-folder demo emergency followers heal keep key-store-errors lab-clock lab-control lab-faults lab-feed
+  archive clients compact-online console-actions console-demo console-views crash
+  data-folder demo emergency followers heal keep key-store-errors lab-faults lab-feed
   lab-start log log-on-terminal manual-operating manual-operations photo-sending preseed pull pull-compare
   pull-retry pull-subscriptions removal-request restore restore-crash resumed-backfills s3-place several-processes
   slow-clients testing-your-client tls verify-data your-exports`),
