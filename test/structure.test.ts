@@ -106,7 +106,7 @@ test('no test file is longer than 400 lines, or awaits something between its tes
     // The runner ends once all tests that it knows have ended.
     assert.doesNotMatch(
       text,
-      /^(?: {2})?(?:test|describe)\([^]*^(?:await|(?:const|let)\b.* = await)\b/m,
+      /^(?: {2})?(?:test|describe)\([\s\S]*^(?:await|(?:const|let)\b.* = await)\b/m,
       file,
     );
   }

@@ -5,10 +5,11 @@ import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Command } from 'commander';
 import { listeningUrl } from '../config/listening.ts';
-import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { enabledExports } from '../config/load.ts';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
-import { isErrorCode, misused, reasonOf } from '../refused.ts';
+import { isErrorCode, misused, reasonOf, unlessError } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
@@ -54,7 +55,10 @@ async function askHealth(command: Command, named: string | undefined) {
     const health = parseAs(Health, body);
     const strange = `${address} answered with status ${status}, but the answer is not from Wirewatch. Check the address, and name the right one with --url`;
     if (health === null) return { healthy: false, url, status, reason: strange, health };
-    const reason = status === 200 ? null : degraded(health);
+    const reason =
+      status === 200
+        ? null
+        : degraded(health, named === undefined ? enabledOf(command) : new Set(EXPORT_NAMES));
     return { healthy: reason === null, url, status, reason, health };
   } catch (error) {
     return unhealthy(unreached(url, error));
@@ -75,6 +79,10 @@ function ownUrl(command: Command): string | null {
   );
 }
 
+/** The exports that are switched on, as far as the settings can be read. */
+const enabledOf = (command: Command) =>
+  unlessError(new Set(EXPORT_NAMES), () => enabledExports(configOf(command)));
+
 /** Also that of a lab. */
 const folderOfCommand = (command: Command) => dataFolder(dataFolderPath(commonOptions(command), 'appliance'));
 
@@ -93,10 +101,10 @@ async function get(address: string, isOwn: boolean) {
   return { status: answer.statusCode ?? 0, body };
 }
 
-function degraded({ alerts, exports }: Health): string {
+function degraded({ alerts, exports }: Health, names: ReadonlySet<ExportName>): string {
   const { page_worthy } = alerts;
   const needing = page_worthy === 1 ? '1 open alert needs' : `${page_worthy} open alerts need`;
-  const done = EXPORT_NAMES.map((name) => {
+  const done = Array.from(names, (name) => {
     const at = exports[name].newest_done;
     return at === null
       ? `no window of ${name} has been finished yet`

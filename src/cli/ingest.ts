@@ -1,10 +1,11 @@
 /** `wirewatch ingest validate` and `ingest explain`: what a file contains, and what it would change. */
 import { existsSync, statSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { exportShapes } from '../config/export-settings.ts';
 import { type Config, dropNames, holdRules } from '../config/load.ts';
 import { read } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
+import { IGNORED, snapshotIn } from '../drop/drop-folder.ts';
 import { type ExportFileName, endText, formOf, switchedOff, windowReadiness } from '../exports/file-name.ts';
 import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/files/file-record.ts';
 import { readPause } from '../ingest/operator-pause.ts';
@@ -130,13 +131,21 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   const name = basename(fileOrName);
   const history = db === null ? [] : filesNamed(db, name).map(fileDocument);
   const dropped = history.flatMap(({ destination }) => destination ?? []);
-  const path =
-    [fileOrName, ...dropped.map((own) => join(config.ingest.drop, own))].find((own) => existsSync(own)) ??
-    null;
+  // By its name alone, the file that waits comes before those that were read.
+  const inDrop = [...(name === fileOrName ? [name] : []), ...dropped].map((own) =>
+    join(config.ingest.drop, own),
+  );
+  const path = [fileOrName, ...inDrop].find((own) => existsSync(own)) ?? null;
   const checked = dropNames(config).parse(name);
   const file = checked.kind === 'export' ? checked.file : null;
   if (path === null && history.length === 0) requireFile(fileOrName);
-  const verdict = path === null ? verdictOf(fileOrName, file, null) : await validateFile(path, config, name);
+  const { drop } = config.ingest;
+  const isIgnored =
+    path !== null && dirname(resolve(path)) === resolve(drop) && snapshotIn(drop, name) === 'ignored';
+  const verdict =
+    path === null || isIgnored
+      ? verdictOf(path ?? fileOrName, file, null, { unread: isIgnored ? IGNORED : null })
+      : await validateFile(path, config, name);
   const unread = (when_dropped: string): Explanation => ({
     ...verdict,
     when_dropped,
@@ -147,6 +156,7 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
     effect: null,
     history,
   });
+  if (isIgnored) return unread('it would stay where it is, and never be read');
   if (path === null)
     return unread('nothing would happen: the file is no longer there, and only its history is known');
   if (checked.kind === 'refused') return unread('it would be refused, because of its name');
@@ -263,7 +273,8 @@ function explanationText(explanation: Explanation): string {
       `  skipped: ${counted(rows, 'row')} of ${stream}, because there is no such subscription or content type`,
   );
   const left = Object.values(unknown_rows).reduce((sum, rows) => sum + rows, explanation.rows_with_errors);
-  const isUnread = history.length > 0 && explanation.rows === 0 && explanation.errors_total === 0;
+  const { valid, reason, errors_total } = explanation;
+  const isUnread = !valid && reason === null && errors_total === 0;
   return joined('\n', [
     explanation.file,
     !isUnread && verdictText(explanation),

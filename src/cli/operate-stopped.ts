@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
 import { applyRevocations } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
+import { requireDropOf } from '../drop/drop-folder.ts';
 import { type Context, type Operation, refusedBy } from '../operations/operation.ts';
 import { type OutcomeDocument, outcomeDocument } from '../operations/problem.ts';
 import { printable } from '../printable.ts';
@@ -53,6 +54,8 @@ export async function operateStopped(
     opened.defer(release);
     const role = roleOf(readRole(folder), config.copy);
     if (role !== 'writer' && operation.name !== 'promote') throw refusedBy(role, config.copy.to);
+    // Before anything is changed.
+    if (operation.readsDrop) requireDropOf(folder, config.ingest.drop);
   }
   const options = {
     create: operation.creates ?? false,

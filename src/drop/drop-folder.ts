@@ -50,6 +50,17 @@ interface Remembered {
 
 const NAME_BYTES_MAX = 180;
 
+/**
+ * For a command, which may have been started without the appliance's --drop.
+ * @throws Refused `configuration` if files were ingested, but none from this folder
+ */
+export function requireDropOf({ root, detections }: DataFolder, drop: string): void {
+  if (!isThere(detections) || isThere(join(drop, 'archive'))) return;
+  throw misconfigured(
+    `${drop} is not the drop folder of ${root}: it has no archive/. If it is a share or a disk, mount it. Use --drop or the configuration to name the folder that wirewatch serve uses.`,
+  );
+}
+
 export class DropFolder {
   readonly root: string;
   readonly parse: NameParser;
@@ -93,17 +104,6 @@ export class DropFolder {
         makeOwnFolder(this.root, name);
         syncIn(this.root, name);
       });
-  }
-
-  /**
-   * For a command, which may have been started without the appliance's --drop.
-   * @throws Refused `configuration` if files were ingested, but none from this folder
-   */
-  requireOf({ root, detections }: DataFolder): void {
-    if (!isThere(detections) || isThere(join(this.root, 'archive'))) return;
-    throw misconfigured(
-      `${this.root} is not the drop folder of ${root}: it has no archive/. Use --drop or the configuration to name the folder that wirewatch serve uses.`,
-    );
   }
 
   /** Calls back when something in the folder changes. */
@@ -271,12 +271,20 @@ export class DropFolder {
     throw Object.assign(new Error(`${join(this.root, path)} is not a file`), { code: 'ENOENT' });
   }
 
-  /** `ignored`: not a file that is read. */
-  snapshot(path: string): FileSnapshot | 'gone' | 'ignored' {
-    const look = (real: string) => snapshotOf(real, path.includes('/'));
-    return unlessCode('gone', () => inDrop(this.root, path, look), 'ENOENT');
+  snapshot(path: string) {
+    return snapshotIn(this.root, path);
   }
 }
+
+/** `ignored`: not a file that is read. */
+export function snapshotIn(root: string, path: string): FileSnapshot | 'gone' | 'ignored' {
+  const look = (real: string) => snapshotOf(real, path.includes('/'));
+  return unlessCode('gone', () => inDrop(root, path, look), 'ENOENT');
+}
+
+/** Why a name in the drop folder is left alone. */
+export const IGNORED =
+  'not a regular file with a UTF-8 name, or a hard link to a file of root or of Wirewatch';
 
 /** With room for the prefixes and suffixes that we add. */
 export function shortName(name: string): string {

@@ -3,6 +3,7 @@ import { type Dir, opendirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
 import { compareFiles, type NameParser, type ParsedName, type WindowFile } from '../exports/file-name.ts';
+import { reasonOf } from '../refused.ts';
 import type { HeldBy } from '../windows/ledger.ts';
 import type { ResettableStatus } from '../windows/window-states.ts';
 import { entriesIn, isOther, OWN_FOLDERS } from './own-folder.ts';
@@ -92,6 +93,17 @@ export function waitingFiles(
     held: held.sort(compareExports),
     others,
   };
+}
+
+/** Why the drop folder cannot be listed, and what to do, in words; null: it can. */
+export function unlistable(root: string): string | null {
+  try {
+    opendirSync(root).closeSync();
+    return null;
+  } catch (error) {
+    const reason = reasonOf(error, root);
+    return `the drop folder ${root} cannot be read: ${reason}. Check that its disk or share is mounted, and that the user that Wirewatch runs as may read it`;
+  }
 }
 
 /** Starts of the windows whose files lie in the drop folder, for whatever reason. @throws when it cannot be read */

@@ -17,10 +17,11 @@ export function checkHeader(
 ): RawEntry | null {
   const names = new Set<string>();
   const read = new Set<string>();
+  let twice: RawEntry | null = null;
   for (const name of header) {
     // If lines end with CR alone, all records are part of the header.
     if (/\r(?!\n)/.test(name)) return badFile(1, 'lines that end with LF or CRLF', header.join(delimiter));
-    if (names.has(name)) return badFile(1, 'every column only once', name, { column: name });
+    if (names.has(name)) twice ??= badFile(1, 'every column only once', name, { column: name });
     names.add(name);
     const ours = reader?.namesOf(name, (other) => header.includes(other)) ?? [name];
     for (const column of ours) {
@@ -31,7 +32,7 @@ export function checkHeader(
   }
   for (const [name] of reader?.constants ?? []) read.add(name);
   const absent = EXPORT_COLUMNS.filter((column) => column.required && !read.has(column.name));
-  if (absent.length === 0) return null;
+  if (absent.length === 0) return twice;
   const separator = separatorOf(header, delimiter);
   const found = separator === null ? header : (header[0] ?? '').split(separator);
   const isMeant = (name: string) => reader?.isNamed(name) === true || exportColumn(name) !== undefined;

@@ -44,7 +44,9 @@ export function ingestLines(
       ? ['ingest', 'not paused']
       : ['ingest', `paused since ${paused_since}; resume with: wirewatch ingest resume`, 'held'],
     ...reach,
-    ['waiting', `${counted(waiting, 'file')} in ${ingest.drop}${names}${reason}`],
+    ingest.drop_unreadable === null
+      ? ['waiting', `${counted(waiting, 'file')} in ${ingest.drop}${names}${reason}`]
+      : ['waiting', ingest.drop_unreadable, 'failed'],
     ...(reading === null
       ? []
       : [['reading', `${reading.file}: ${counted(reading.rows, 'row')} so far`] as const]),

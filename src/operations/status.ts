@@ -11,7 +11,7 @@ import { type Config, dropNames, enabledExports, holdRules, loadConfig, settingI
 import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
-import { type HeldFile, SCANNED_FILES_MAX, waitingFiles } from '../drop/waiting-names.ts';
+import { type HeldFile, SCANNED_FILES_MAX, unlistable, waitingFiles } from '../drop/waiting-names.ts';
 import { type ExportFileName, endText, windowReadiness } from '../exports/file-name.ts';
 import { type AlertDocument, type AlertName, alertDocument, inOrder } from '../health/alert-texts.ts';
 import { diskFolders, disksOf, isAnswering } from '../health/disk.ts';
@@ -76,6 +76,10 @@ export async function readStatus(sources: StatusSources) {
   const pausedMs = unlessError(null, () => readPause(sources.access()));
   const paused_since = pausedMs === null ? null : formatMs(pausedMs);
   const { exports, not_applied, applying, versions, unreadable, followers } = ledger;
+  const { drop } = config.ingest;
+  const silent = isListed ? null : `the drop folder ${drop} does not answer: check its disk or share`;
+  // The first start makes it.
+  const drop_unreadable = silent ?? (ledger.db === null ? null : unlistable(drop));
   const none = { waiting: [], waiting_count: 0, held: [] };
   const { waiting, waiting_count, held } = isListed
     ? unlessError(none, () => droppedFiles(config, ledger.db))
@@ -92,7 +96,9 @@ export async function readStatus(sources: StatusSources) {
     /** Urgent ones first. While it does not run, only those that follow from the databases. */
     alerts,
     ingest: {
-      drop: config.ingest.drop,
+      drop,
+      /** Why it cannot be listed, and what to do; null: it can. Then there are no names of files. */
+      drop_unreadable,
       /** Export files in the drop folder that are not held, and those that were taken and have no record yet. */
       waiting: waiting_count,
       /** Their names, in the order in which they are read: the first ones. */

@@ -6,6 +6,7 @@ import { type Reading, read, readWindowStart } from '../config/option-values.ts'
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { HeldFile } from '../drop/waiting-names.ts';
+import { unlistable } from '../drop/waiting-names.ts';
 import { isAnswering } from '../health/disk.ts';
 import { heldFiles } from '../ingest/files/folder-scan.ts';
 import { failed, misused, Refused } from '../refused.ts';
@@ -181,6 +182,8 @@ export async function heldIn(sources: Pick<Context, 'config' | 'detections'>): P
 
 async function heldStarts(context: Context, exportName: ExportName, from: ResettableStatus) {
   const all = await heldIn(context);
+  const unlisted = unlistable(context.config.ingest.drop);
+  if (unlisted !== null) throw failed(`${unlisted}.`);
   const held = all.filter(({ file, status }) => file.export === exportName && status === from);
   return [...new Set(held.map(({ file }) => file.window_start))];
 }

@@ -80,6 +80,8 @@ test('it finds the running appliance by the settings', () =>
     const degraded =
       /degraded: no window of newswire has been finished yet; .* See: wirewatch ingest status\n$/;
     assertFailed(await healthcheck(NOWHERE, { WIREWATCH_SERVER_PORT: port }), 1, degraded);
+    const off = { WIREWATCH_SERVER_PORT: port, WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false' };
+    assert.doesNotMatch((await healthcheck(NOWHERE, off)).stderr, /imagewire/);
     // The address noted in its data folder takes precedence over the settings.
     assertFailed(await healthcheck(['--data', folder], { WIREWATCH_SERVER_PORT: '1' }), 1, degraded);
   }));

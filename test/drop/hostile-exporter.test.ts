@@ -184,7 +184,7 @@ test('a hard link to a file of Wirewatch, or of root, is not read', { skip }, as
   // Where fs.protected_hardlinks is 0, the exporter can make one.
   linkSync(join(secrets, 'secret'), join(exports, name));
   await using running = await started();
-  await running.logged(/hard link/, { name });
+  await running.logged(/ignored in the drop folder/, { name });
   const files = names();
   dropAll(files);
   await processAll(running, files);

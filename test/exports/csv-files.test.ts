@@ -110,6 +110,12 @@ const FAILING: readonly [
     'a header line with the columns subscription_id (misspelled as "subscription"?), article_id (misspelled as "artcle_id"?), first_detected_at, last_scored_at, strength_score',
   ],
   [
+    'a row in the place of the header, with a value twice',
+    ['7001;9001;501;2026-11-29T06:01:00Z;2026-11-29T06:01:00Z;5\n'.replaceAll(';', ',')],
+    1,
+    /^a header line with the columns subscription_id, .*strength_score$/,
+  ],
+  [
     'lines that end with CR alone',
     [`${HEADER},article_headline\r${RECORD},x\r`],
     1,

@@ -331,3 +331,12 @@ test('columns that differ in every row fill no memory', () => {
   const { status, stderr } = spawnSync(process.execPath, node, { encoding: 'utf8' });
   assert.equal(status, 0, stderr.slice(0, 1000));
 });
+
+test('the notes of a skipped row have what the file has, also where a mapping cannot read it', async () => {
+  const mapping = { ...OWN, values: { subscription_id: { ACME: 7001 } } };
+  const rows = ndjson([newRow({ subscription_id: 'ACME' }), newRow({ subscription_id: 'XX' })]);
+  const { result } = await readContent('ndjson', rows, { mapping, bad_rows: 'skip' });
+  const { row, errors } = JSON.parse(result.skipped);
+  assert.equal(row.subscription_id, 'XX');
+  assert.match(errors[0].expected, /^one of the values in the settings/);
+});

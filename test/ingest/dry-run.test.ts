@@ -83,8 +83,26 @@ test('what keeps a file waiting, and what is left out of it, is said', () => {
   const explained = runToEnd(['ingest', 'explain', path, '--data', appliance.data], {
     WIREWATCH_INGEST_BAD_ROWS: 'skip',
   });
-  const effect = /it would be applied, without its bad rows\.\neffect: 1 created, .* unchanged\n/;
+  const effect =
+    /it would be applied, without its bad rows\.\n(?:Window status: missing\n)?effect: 1 created, .* unchanged\n/;
   assert.match(explained.stdout, effect);
+});
+
+test('by its name alone, the file that waits is explained, and one that is never read is said to be', async () => {
+  const name = fileName('newswire', nextWindowMs());
+  await appliance.dropped(name, 'broken\n');
+  await appliance.dropped(name, ndjson([newRow()]));
+  const { file, valid, when_dropped } = JSON.parse(run('ingest', 'explain', name, '--json'));
+  assert.deepEqual([file, valid], [join(appliance.drop, name), true]);
+  assert.match(when_dropped, /^it would be held, because its window is failed/);
+  const [target, link] = [join(appliance.data, 'target'), join(appliance.drop, 'newswire.backfill-l.ndjson')];
+  writeFileSync(target, ndjson([newRow()]));
+  symlinkSync(target, link);
+  assert.match(
+    run('ingest', 'explain', link),
+    /: not a regular file[\s\S]*it would stay where it is, and never be read/,
+  );
+  rmSync(link);
 });
 
 test('before the first start, everything is new', () => {

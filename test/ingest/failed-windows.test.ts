@@ -37,6 +37,20 @@ async function assertDetected(...rows: Row[]): Promise<void> {
   for (const row of rows) assert.ok(await appliance.detection(idOf(row)));
 }
 
+test('without the drop folder, a release says so, and how to go on', async () => {
+  const windowMs = await failedWindow();
+  const away = `${appliance.drop}-away`;
+  renameSync(appliance.drop, away);
+  const unread = /the drop folder \S+ cannot be read: no such file or folder\. Check that its disk/;
+  for (const which of [formatMs(windowMs), '--all'])
+    assertFailed(appliance.cli(['window', 'reset', 'newswire', which], { anyStatus: true }), 1, unread);
+  const replay = appliance.cli(['ingest', 'replay'], { anyStatus: true });
+  assertFailed(replay, 1, unread);
+  renameSync(away, appliance.drop);
+  await drop(nextWindowMs(), newRow());
+  window('accept', 'newswire', formatMs(windowMs));
+});
+
 test('files for a failed window are held; window reset reads the newest of them first', async () => {
   const windowMs = await failedWindow();
   const [name, older] = [fileName('newswire', windowMs), fileName('newswire', windowMs, 'csv')];

@@ -14,6 +14,7 @@ import { pauseIngest, resumeIngest } from '../../src/ingest/operator-pause.ts';
 import { NO_USAGE } from '../../src/limits/usage.ts';
 import type { Live } from '../../src/operations/operation.ts';
 import { readStatus, type StatusSources } from '../../src/operations/status.ts';
+import { statusText } from '../../src/operations/status-views.ts';
 import { heldIn } from '../../src/operations/windows.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS, formatMs, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
@@ -98,6 +99,16 @@ test('held files are listed with their command, and wait for nothing else', asyn
     held(abandoned, START + WINDOW_MS, 'its window is abandoned', 'accept'),
   ]);
   for (const name of [failed, abandoned, next]) rmSync(join(root, 'drop', name));
+});
+
+test('a drop folder that cannot be listed is no empty one', async () => {
+  rmSync(join(root, 'drop'), { recursive: true });
+  const status = await statusOf({ live: LIVE });
+  const unread = /^the drop folder \S+ cannot be read: no such file or folder\. Check that its disk or share/;
+  assert.match(status.ingest.drop_unreadable ?? '', unread);
+  assert.match(statusText(status), /^waiting +the drop folder \S+ cannot be read/m);
+  mkdirSync(join(root, 'drop'));
+  assert.equal((await statusOf({ live: LIVE })).ingest.drop_unreadable, null);
 });
 
 test('waiting files say for what: a pause, a start, an alert, a promotion, or nothing but their turn', async () => {
@@ -187,7 +198,7 @@ test('a share that hangs is waited for before it is read: the thread, which revo
     assert.equal(read.mock.callCount(), 0);
     answer(await statfs(root));
     const [{ disks }] = await all;
-    assert.equal(read.mock.callCount(), 2);
+    assert.ok(read.mock.callCount() >= 2);
     const found = disks.map(({ of: disk }) => disk);
     assert.deepEqual(found, ['data', 'drop']);
   } finally {

@@ -187,8 +187,12 @@ test('a command that ingests is refused on a drop folder other than the one in u
   inData(async (data, folder) => {
     const drop = join(folder, 'exports');
     await startedAndStopped(data, '--drop', drop);
+    await succeedBeside(['account', 'add', 'a', '--name', 'A', '--data', data]);
     const replay = ['ingest', 'replay', '--data', data];
-    assertFailed(await runBeside(replay), 78, /data\/drop is not the drop folder of .*--drop/);
+    for (const args of [replay, ['account', 'remove', 'a', '--yes', '--data', data]])
+      assertFailed(await runBeside(args), 78, /data\/drop is not the drop folder of .*--drop/);
+    // Nothing was changed.
+    assert.match((await succeedBeside([...LIST, '--data', data])).stdout, /^a /m);
     assert.ok(!existsSync(join(data, 'drop')));
     await succeedBeside([...replay, '--drop', drop]);
   }));

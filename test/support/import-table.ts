@@ -53,7 +53,7 @@ export const ROOMS = listed({
   'appliance-ingest.ts': `
     admin appliance-copy.ts auth config health http ingest logger.ts operations seal.ts store`,
   cli: `
-    appliance-ingest.ts appliance.ts auth check clock.ts config copy detection exports health ingest log
+    appliance-ingest.ts appliance.ts auth check clock.ts config copy detection drop exports health ingest log
     logger.ts manual openapi operations samples setup store text-layout.ts tools/generate tools/lab
     tools/pull windows`,
   'prepare-access.ts': 'auth clock.ts config logger.ts store',

@@ -5,7 +5,7 @@
 import { statSync } from 'node:fs';
 import { counted } from '../../counted.ts';
 import type { ExportName } from '../../detection/content-type.ts';
-import type { Scan } from '../../drop/drop-folder.ts';
+import { IGNORED, type Scan } from '../../drop/drop-folder.ts';
 import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
 import { checkWritable, ForeignFolder } from '../../drop/own-folder.ts';
 import {
@@ -57,11 +57,7 @@ export function folderScanner(files: FileStore, rules: HoldRules) {
     for (const name of names) {
       if (ignored.has(name) || ignored.size === IGNORED_MAX) continue;
       ignored.add(name);
-      log(
-        'warn',
-        'ignored in the drop folder: not a regular file with a UTF-8 name, or a hard link to a file of root or of Wirewatch',
-        { name },
-      );
+      log('warn', 'ignored in the drop folder', { name, reason: IGNORED });
     }
   }
 

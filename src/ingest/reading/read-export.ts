@@ -2,6 +2,7 @@
  * Reads one export file to its end: checks and renders its rows. Invalid rows, a truncated file and a damaged file are results;
  * only errors of the machine are thrown.
  */
+
 import { counted, grouped } from '../../counted.ts';
 import {
   CONTENT_TYPE_OF_EXPORT,
@@ -13,12 +14,13 @@ import type { ExportRow } from '../../detection/fields.ts';
 import { formatDetectionId } from '../../detection/id.ts';
 import { filterValuesOf, type RenderOptions, renderRow } from '../../detection/match.ts';
 import { shownUrl } from '../../detection/merge.ts';
+import { Bad } from '../../exports/article-address.ts';
 import { checkRow, type RowError, type RowLimits, type TimeBounds } from '../../exports/check-row.ts';
 import { csvEntries } from '../../exports/csv.ts';
 import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../../exports/error-groups.ts';
 import { type ExportFileName, formOf } from '../../exports/file-name.ts';
 import type { RawEntry } from '../../exports/lines.ts';
-import type { Mapping } from '../../exports/mapping.ts';
+import type { Mapping, Origin } from '../../exports/mapping.ts';
 import { ndjsonEntries } from '../../exports/ndjson.ts';
 import { type ExportSource, openContent, UnreadableContent } from '../../exports/unpacking.ts';
 import { parseSeconds } from '../../time.ts';
@@ -267,7 +269,9 @@ class Reading {
     this.#sinks.onRow?.(read);
     const checked = checkRow(raw, this.#limits, this.#ignored);
     if (checked.kind === 'bad') {
-      this.#bad(line, origin === null ? checked.errors : checked.errors.map((bad) => origin.named(bad)), raw);
+      const { errors } = checked;
+      if (origin === null) this.#bad(line, errors, raw);
+      else this.#bad(line, errors.map(origin.named), asGiven(raw, origin));
       return;
     }
     const { row, isNameDropped } = checked;
@@ -328,4 +332,12 @@ class Reading {
     this.#groups.add(error);
     if (this.#errors.length < ERRORS_MAX) this.#errors.push({ ...error, ...shortened(error) });
   }
+}
+
+/** A row with the file's own values where a mapping could not read them. */
+function asGiven(raw: Readonly<Record<string, unknown>>, origin: Origin) {
+  const given = Object.entries(raw).map(([name, value]) => {
+    return [name, value instanceof Bad ? origin.of(name, null).value_in_file : value] as const;
+  });
+  return Object.fromEntries(given);
 }

@@ -1,6 +1,6 @@
 /** Which work serves which request; those about a window: read its file after all, expect windows from it on, a lab's gap. */
 import { reasonOfFile } from '../../drop/file-errors.ts';
-import { waitingFiles } from '../../drop/waiting-names.ts';
+import { unlistable, waitingFiles } from '../../drop/waiting-names.ts';
 import { recordedFile, switchedOff } from '../../exports/file-name.ts';
 import { inTurns } from '../../log/compact.ts';
 import { formatMs } from '../../time.ts';
@@ -22,6 +22,9 @@ export async function handleRequest(
   tell: (progress: string) => void,
 ): Promise<RequestOutcome> {
   const { writer, between } = ingest;
+  const isFromDrop = request.kind === 'replay' || request.kind === 'reset';
+  const unlisted = isFromDrop ? unlistable(ingest.drop.root) : null;
+  if (unlisted !== null) return { ok: false, reason: unlisted };
   switch (request.kind) {
     case 'replay':
       return replay(ingest, request, tell);

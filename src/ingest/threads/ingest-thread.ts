@@ -65,7 +65,6 @@ export function runIngester(port: MessagePort, standby: Standby): void {
     const options = { settings, send, timer, decisions, stopped: stopped.signal, ...reporting };
     try {
       const drop = new DropFolder(settings.drop, settings, monotonicMs);
-      if (settings.mode === 'alone') drop.requireOf(dataFolder(settings.data));
       const mayFollow = settings.copy?.standby === true;
       // Clients can read without it, and a standby does not need it.
       const prepare = async () => {
