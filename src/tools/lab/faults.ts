@@ -7,9 +7,6 @@ export interface Fault {
   /** The value of `X-Wirewatch-Lab`. */
   readonly id: string;
   readonly spec: FaultSpec;
-}
-
-interface Armed extends Fault {
   fired: number;
   /** Requests to its endpoint since it was added. */
   seen: number;
@@ -22,7 +19,7 @@ const NO_EFFECTS = ['endpoint', 'times', 'after', 'retry_after', 'retry_after_da
 const EFFECTS = Object.keys(membersOf('fault add')).filter((name) => !NO_EFFECTS.includes(name));
 
 export class Faults {
-  #armed: Armed[] = [];
+  #armed: Fault[] = [];
   #added = 0;
 
   /** @throws Refused `invalid_request` for members that contradict each other */
@@ -50,26 +47,25 @@ export class Faults {
     return null;
   }
 
-  /** Undoes {@link next} for a fault that could not be applied. */
-  giveBack({ id }: Fault): void {
-    const fault = this.#armed.find((armed) => armed.id === id);
-    if (fault === undefined) return;
-    fault.fired -= 1;
-    fault.left += 1;
-  }
-
   /** @param id null: all. @returns what was removed, as in the list. @throws Refused `not_found` */
   remove(id: string | null) {
-    const removed = this.list().filter((fault) => id === null || fault.id === id);
+    const isMeant = (fault: { readonly id: string }) => id === null || fault.id === id;
+    const removed = this.list().filter(isMeant);
     if (id !== null && removed.length === 0)
       throw new Refused('not_found', `there is no fault ${id}. List them with: wirewatch lab fault list`);
-    this.#armed = id === null ? [] : this.#armed.filter((fault) => fault.id !== id);
+    this.#armed = this.#armed.filter((fault) => !isMeant(fault));
     return removed;
   }
 
   list() {
     return this.#armed.map(({ id, spec, fired, seen, left }) => ({ id, ...spec, fired, seen, left }));
   }
+}
+
+/** Undoes {@link Faults.next} for a fault that could not be applied. */
+export function giveBack(fault: Fault): void {
+  fault.fired -= 1;
+  fault.left += 1;
 }
 
 /** The error code of a fault; null for the answer of a proxy, and for a fault that is not an error. */

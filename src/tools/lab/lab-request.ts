@@ -12,7 +12,7 @@ import type { Endpoint } from '../../http/description.ts';
 import { invalidClient, oauthError, tooManyTokens } from '../../http/endpoints/token.ts';
 import type { Answer, Exchange, Intervention } from '../../http/exchange.ts';
 import { nextLink } from '../../http/next-link.ts';
-import { byteLength, isEvents, sendAnswer, writeHead } from '../../http/reply.ts';
+import { sendAnswer, writeHead } from '../../http/reply.ts';
 import { splitTarget } from '../../http/routes.ts';
 import { allowanceUsed, nextDayMs } from '../../limits/daily-rows.ts';
 import { rateLimited } from '../../limits/request-rate.ts';
@@ -20,8 +20,8 @@ import type { FaultSpec } from '../../operations/lab.ts';
 import { PROBLEMS, type ProblemCode } from '../../problem-titles.ts';
 import { Refused } from '../../refused.ts';
 import { parseDuration, SECOND_MS } from '../../time.ts';
-import { codeOf, type Fault, type Faults } from './faults.ts';
-import type { Report, RequestRecord } from './report.ts';
+import { codeOf, type Fault, giveBack } from './faults.ts';
+import { finish, type RequestRecord } from './report.ts';
 
 interface Begun {
   readonly request: IncomingMessage;
@@ -31,12 +31,7 @@ interface Begun {
   readonly fault: Fault | null;
   readonly record: RequestRecord;
   readonly baseUrl: string;
-}
-
-/** What a request needs of its lab. */
-interface Lab {
-  readonly faults: Pick<Faults, 'giveBack'>;
-  readonly requests: Pick<Report, 'finish'>;
+  /** Rows a day of an account without an allowance of its own. */
   readonly dailyRows: number;
 }
 
@@ -52,25 +47,21 @@ const PIECES_A_SECOND = 10;
 export class LabRequest implements Intervention {
   readonly isTaken: boolean;
   readonly #begun: Begun;
-  readonly #lab: Lab;
   /** Empty without a fault. */
   readonly #spec: FaultSpec;
   /** The error code of the fault; null if it has none. */
   readonly #code: string | null;
-  /** The page that the endpoint answered with. */
-  #page: { data: unknown[] } | null = null;
   #isApplied = false;
 
-  constructor(begun: Begun, lab: Lab) {
+  constructor(begun: Begun) {
     const { exchange, fault, record } = begun;
     this.#begun = begun;
-    this.#lab = lab;
     this.#spec = fault?.spec ?? {};
     this.#code = codeOf(this.#spec);
     const { reset, cut_after, truncate } = this.#spec;
     const isWhole = () => record.fault === null || truncate === undefined;
     const { response } = exchange;
-    response.once('close', () => lab.requests.finish(record, response.writableFinished && isWhole()));
+    response.once('close', () => finish(record, response.writableFinished && isWhole()));
     this.isTaken = this.#isOfProxy || (reset === true && cut_after === undefined);
     if (this.isTaken) void this.#take();
   }
@@ -80,20 +71,22 @@ export class LabRequest implements Intervention {
   }
 
   atCredential(): void {
-    if (this.#code !== null && AT_CREDENTIAL.includes(this.#code)) this.#raise(null);
+    const code = this.#code;
+    if (code !== null && AT_CREDENTIAL.includes(code)) throw this.#error(code, null);
   }
 
   atEndpoint(credential: Credential | null): void {
+    const code = this.#code;
     const isOfAnswer = this.#isOfHealth || this.#tokenError() !== null;
-    if (this.#code !== null && !isOfAnswer) this.#raise(credential);
+    if (code !== null && !isOfAnswer) throw this.#error(code, credential);
   }
 
   answered(answer: Answer): Answer {
-    const { endpoint } = this.#begun.record;
-    if (endpoint === 'listChanges' || endpoint === 'listDetections') this.#notePage(answer);
+    const page = this.#pageIn(answer);
+    const isEmptied = this.#code === null && this.#spec.empty_page === true;
     let replaced = this.#tokenError();
     if (this.#isOfHealth) replaced = degradedHealth(answer);
-    else if (this.#code === null && this.#spec.empty_page === true) replaced = this.#emptyPage(answer);
+    else if (isEmptied && page !== null) replaced = this.#emptyPage(answer, page);
     this.#isApplied ||= replaced !== null;
     return replaced ?? answer;
   }
@@ -101,28 +94,24 @@ export class LabRequest implements Intervention {
   async send(plain: Answer, closing: boolean): Promise<void> {
     const { exchange, record, fault } = this.#begun;
     const isApplied = fault !== null && this.#wasApplied(plain);
-    if (fault !== null && !isApplied) this.#lab.faults.giveBack(fault);
+    if (isApplied) record.fault = fault.id;
+    else if (fault !== null) giveBack(fault);
     const headers = [...(plain.headers ?? []), 'Date', new Date(now()).toUTCString()];
     if (isApplied) this.#addHeaders(headers, plain);
     const at = headers.indexOf('Retry-After');
     record.key_id = exchange.key_id ?? plain.key_id ?? exchange.claimed_key_id;
     record.status = plain.status;
     record.code = plain.code ?? null;
-    record.fault = isApplied ? fault.id : null;
     record.retry_after = at < 0 ? null : Number(headers[at + 1]);
     if (isApplied && record.retry_after !== null) headers[at + 1] = this.#retryAfter(record.retry_after);
-    const answer = { ...plain, headers };
     if (isApplied) await this.#delay();
+    const { slow, cut_after, truncate } = this.#spec;
+    const isChanged = isApplied && (slow ?? cut_after ?? truncate) !== undefined;
+    const bytes = isChanged && !exchange.response.destroyed ? bytesOf(plain.body) : null;
+    const answer = { ...plain, headers };
     try {
-      const { body } = answer;
-      const { slow, cut_after, truncate } = this.#spec;
-      const isText = typeof body === 'string' || Array.isArray(body);
-      const isChanged = isApplied && (slow ?? cut_after ?? truncate) !== undefined;
-      if (!isText || !isChanged || exchange.response.destroyed) await sendAnswer(exchange, answer, closing);
-      else {
-        const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.concat(body);
-        await this.#sendBody(answer, bytes, closing);
-      }
+      if (bytes === null) await sendAnswer(exchange, answer, closing);
+      else await this.#sendBody(answer, bytes, closing);
     } catch {
       // Only the client could be told; its connection is cut.
       exchange.response.destroy();
@@ -195,14 +184,10 @@ export class LabRequest implements Intervention {
     else setImmediate(() => (reset === true ? request.socket.resetAndDestroy() : response.destroy()));
   }
 
-  #raise(credential: Credential | null): never {
-    this.#isApplied = true;
-    throw this.#error(this.#code ?? '', credential?.account.daily_rows ?? this.#lab.dailyRows);
-  }
-
   /** As the pipeline has it from the real cause, so body, headers and log line come from the same code. */
-  #error(code: string, allowance: number): Error {
-    const { exchange } = this.#begun;
+  #error(code: string, credential: Credential | null): Error {
+    const { exchange, dailyRows } = this.#begun;
+    this.#isApplied = true;
     if (code === 'rate_limited') {
       const { retry_after } = this.#spec;
       if (exchange.rate === null)
@@ -213,6 +198,7 @@ export class LabRequest implements Intervention {
     }
     if (code === 'daily_allowance') {
       const nowMs = now();
+      const allowance = credential?.account.daily_rows ?? dailyRows;
       const used = { by: 'account', allowance, used: allowance, until_ms: nextDayMs(nowMs) } as const;
       return allowanceUsed(used, nowMs);
     }
@@ -241,24 +227,28 @@ export class LabRequest implements Intervention {
     if (this.#isApplied) return true;
     if (this.#code !== null || spec.empty_page === true) return false;
     if (spec.page_rows !== undefined && this.#begun.record.has_more !== true) return false;
-    const isLonger = sizeOf(answer.body) > Math.max(cut_after, truncate);
+    const isLonger = (bytesOf(answer.body)?.length ?? -1) > Math.max(cut_after, truncate);
     return isLonger && (spec.duplicate !== true || answer.status === 200);
   }
 
-  #notePage({ status, body }: Answer): void {
-    if (status !== 200 || isEvents(body) || (typeof body === 'object' && 'handle' in body)) return;
-    const page = JSON.parse(typeof body === 'string' ? body : Buffer.concat(body).toString('utf8'));
+  /** @returns the page that the endpoint answers with, noted in the report; null: it is none */
+  #pageIn({ status, body }: Answer): object | null {
+    const { record } = this.#begun;
+    const isList = record.endpoint === 'listChanges' || record.endpoint === 'listDetections';
+    const bytes = isList && status === 200 ? bytesOf(body) : null;
+    if (bytes === null) return null;
+    const page = JSON.parse(bytes.toString());
     const { next_cursor: cursor_given, has_more, as_of } = page;
-    Object.assign(this.#begun.record, { rows: page.data.length, cursor_given, has_more, as_of });
-    this.#page = page;
+    Object.assign(record, { rows: page.data.length, cursor_given, has_more, as_of });
+    return page;
   }
 
-  /** @returns null if the answer is no page, or if its request begins at no cursor */
-  #emptyPage(answer: Answer): Answer | null {
+  /** @returns null if the request begins at no cursor */
+  #emptyPage(answer: Answer, full: object): Answer | null {
     const { record, request, exchange, baseUrl } = this.#begun;
     const { cursor } = record.parameters;
-    if (this.#page === null || cursor === undefined) return null;
-    const page = { ...this.#page, data: [], next_cursor: cursor, has_more: true };
+    if (cursor === undefined) return null;
+    const page = { ...full, data: [], next_cursor: cursor, has_more: true };
     Object.assign(record, { rows: 0, cursor_given: cursor, has_more: true });
     const { query } = splitTarget(request.url ?? '');
     const headers = nextLink(baseUrl, exchange.path, query, cursor);
@@ -270,9 +260,10 @@ function isRefusal(code: string): code is Exclude<ProblemCode, 'internal'> {
   return code !== 'internal' && Object.hasOwn(PROBLEMS, code);
 }
 
-/** No fault changes events or a photo. */
-function sizeOf(body: Answer['body']): number {
-  return isEvents(body) || (typeof body === 'object' && 'handle' in body) ? -1 : byteLength(body);
+/** Null for events and a photo: no fault changes them. */
+function bytesOf(body: Answer['body']): Buffer | null {
+  if (typeof body === 'string') return Buffer.from(body);
+  return Array.isArray(body) ? Buffer.concat(body) : null;
 }
 
 function degradedHealth(answer: Answer): Answer | null {

@@ -34,7 +34,7 @@ import { type Database, writing } from '../../store/database.ts';
 import type { InstallationKind } from '../../store/installation.ts';
 import { formatMs, parseDuration } from '../../time.ts';
 import { SAMPLE_ACCOUNT } from '../generate/rows.ts';
-import { type Fault, Faults } from './faults.ts';
+import { type Fault, Faults, giveBack } from './faults.ts';
 import { Feed } from './feed.ts';
 import { LabRequest } from './lab-request.ts';
 import { Report } from './report.ts';
@@ -91,7 +91,8 @@ export class Lab implements LabJoined {
     const record = this.requests.begin(request, endpoint, waits);
     const found = endpoint === null ? null : this.faults.next(endpoint);
     const fault = found === null ? null : this.#redirected(found, request, endpoint);
-    return new LabRequest({ request, exchange, route, fault, record, baseUrl }, this);
+    const { daily_rows: dailyRows } = this.#config.limits;
+    return new LabRequest({ request, exchange, route, fault, record, baseUrl, dailyRows });
   }
 
   /** Drops the first files before any operation. In a later turn, so that the ingest thread starts meanwhile. */
@@ -121,11 +122,6 @@ export class Lab implements LabJoined {
 
   clock() {
     return { now: new Date(now()).toISOString() };
-  }
-
-  /** Rows a day of an account without an allowance of its own. */
-  get dailyRows(): number {
-    return this.#config.limits.daily_rows;
   }
 
   readonly shown = (): LabState => {
@@ -178,7 +174,7 @@ export class Lab implements LabJoined {
     allowance: ({ account: account_id = SAMPLE_ACCOUNT.id, used }, operation) => {
       const { dailyRows } = this.#running();
       const account = this.#withAccess(operation, (db) => getAccount(db, account_id));
-      const allowance = account.daily_rows ?? this.dailyRows;
+      const allowance = account.daily_rows ?? this.#config.limits.daily_rows;
       const id = accountUsageId(account);
       dailyRows.add('account', id, (used ?? allowance) - dailyRows.used('account', id, now()), now());
       return { used: used ?? allowance, daily_rows: allowance };
@@ -198,28 +194,24 @@ export class Lab implements LabJoined {
   /** Changes the request for a shorter page, or into that for the page before. @returns null if there is none */
   #redirected(fault: Fault, request: IncomingMessage, endpoint: string | null): Fault | null {
     const { duplicate, page_rows, pages } = fault.spec;
-    // Another endpoint would refuse the parameter.
-    const isShorter =
-      page_rows !== undefined && (endpoint === 'listChanges' || endpoint === 'listDetections');
-    if (duplicate !== true && !isShorter) return fault;
     const { path, query } = splitTarget(request.url ?? '');
     const parameters = new URLSearchParams(query);
-    if (isShorter) {
+    // Another endpoint would refuse the parameter.
+    if (page_rows !== undefined && (endpoint === 'listChanges' || endpoint === 'listDetections')) {
       const limit = Number(parameters.get('limit') ?? PAGE_ROWS_DEFAULT);
       if (page_rows < limit) parameters.set('limit', `${page_rows}`);
-      request.url = `${path}?${parameters}`;
-      return fault;
-    }
-    const before = this.requests.pageBefore(parameters.get('cursor') ?? '', pages);
-    // The service would refuse a start that is too old by now.
-    if (before === null || Date.parse(before.since ?? '') < now() - SINCE_AGE_MAX_MS) {
-      this.faults.giveBack(fault);
-      return null;
-    }
-    for (const name of ['cursor', 'since', ...(pages === undefined ? [] : ['limit'])]) {
-      parameters.delete(name);
-      if (before[name] !== undefined) parameters.set(name, before[name]);
-    }
+    } else if (duplicate === true) {
+      const before = this.requests.pageBefore(parameters.get('cursor') ?? '', pages);
+      // The service would refuse a start that is too old by now.
+      if (before === null || Date.parse(before.since ?? '') < now() - SINCE_AGE_MAX_MS) {
+        giveBack(fault);
+        return null;
+      }
+      for (const name of ['cursor', 'since', ...(pages === undefined ? [] : ['limit'])]) {
+        parameters.delete(name);
+        if (before[name] !== undefined) parameters.set(name, before[name]);
+      }
+    } else return fault;
     request.url = `${path}?${parameters}`;
     return fault;
   }

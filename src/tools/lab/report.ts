@@ -46,11 +46,6 @@ export class Report {
     return record;
   }
 
-  finish(record: RequestRecord, isComplete: boolean): void {
-    const { at: finished_at, real_at: real_finished_at } = times();
-    Object.assign(record, { complete: isComplete, finished_at, real_finished_at });
-  }
-
   /**
    * Finds the request for changes whose page led to a cursor, past empty pages.
    * @param pages how many pages with rows to go back; undefined: one
@@ -81,6 +76,12 @@ export class Report {
   clear(): void {
     this.#requests = [];
   }
+}
+
+/** Notes the end of an answer. @param complete whether all of it was sent */
+export function finish(record: RequestRecord, complete: boolean): void {
+  const { at: finished_at, real_at: real_finished_at } = times();
+  Object.assign(record, { complete, finished_at, real_finished_at });
 }
 
 /**

@@ -1,5 +1,6 @@
 /** A scenario: operations with their times, played by the clock of a lab. */
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { now } from '../../clock.ts';
 import { parseToml } from '../../config/file.ts';
 import { LAB } from '../../operations/lab.ts';
@@ -73,23 +74,18 @@ export function playScenario(
   onFailure: (step: Step, error: unknown) => void,
 ): () => void {
   const startMs = now();
-  const left = [...steps];
-  let isRunning = false;
-  let timer: NodeJS.Timeout | undefined;
+  let moved = Promise.withResolvers<void>();
   const play = async () => {
-    if (isRunning) return;
-    isRunning = true;
-    clearTimeout(timer);
-    for (let next = left[0]; next !== undefined && next.atMs <= now() - startMs; next = left[0]) {
-      left.shift();
-      const step = next;
+    for (const step of steps) {
+      const leftMs = () => Math.min(startMs + step.atMs - now(), TIMER_MAX_MS);
+      // Without a reference: a step that is not due must not keep the lab from ending.
+      while (leftMs() > 0) await Promise.race([sleep(leftMs(), undefined, { ref: false }), moved.promise]);
       await run(step).catch((error: unknown) => onFailure(step, error));
     }
-    isRunning = false;
-    const [next] = left;
-    if (next !== undefined)
-      timer = setTimeout(() => void play(), Math.min(next.atMs - (now() - startMs), TIMER_MAX_MS)).unref();
   };
   void play();
-  return () => void play();
+  return () => {
+    moved.resolve();
+    moved = Promise.withResolvers();
+  };
 }
