@@ -50,10 +50,9 @@ async function demonstrate(command: Command): Promise<null> {
     fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
   });
   if (started === null) return null;
-  const { serving, lab, keys, stopping: signal, ended } = started;
+  const { serving, keys, stopping: signal, ended } = started;
   const { json } = commonOptions(command);
   const introduced = async () => {
-    await lab.feed.writePhotos();
     const drop = createDrops(serving);
     const dropped = await drop();
     const shown = await introduction(serving, keys, beganMs, dropped);

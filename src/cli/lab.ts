@@ -94,7 +94,6 @@ async function start(command: Command, options: LabStart): Promise<null> {
     (step, err) => serving.log.error({ err, step }, 'a step of the scenario failed'),
   );
   await introduce(command, serving, keys[0].key, options);
-  await lab.feed.writePhotos();
   await ended;
   return null;
 }
@@ -170,7 +169,7 @@ export async function startLab(command: Command, kind: LabKind, options: LabOpti
   // For the exam.
   writeWhole(join(config.dataFolder, LAB_KEY_FILE), `${keys[0].key}\n`);
   const lab = new Lab(seed, config, kind);
-  mkdirSync(config.ingest.drop, { recursive: true });
+  for (const own of [config.ingest.drop, config.photos.folder]) mkdirSync(own, { recursive: true });
   const filled = lab.fill(options.fill);
   const intervene = (parts: LabParts) => lab.join(parts);
   const serving = await serveAppliance(config, kind, { ingestThread, graceMs: 0, intervene });

@@ -68,9 +68,9 @@ function candidate(folder: string, bundle: string) {
 
 /** @returns what `work` does in a second, and the processor time of the appliance meanwhile, by `times` */
 async function measured({ cpuMs }: Started, times: number, work: () => Promise<number>) {
-  const startCpuMs = cpuMs() ?? 0;
+  const startCpuMs = cpuMs();
   const perSecond = await work();
-  return { perSecond, cpuMs: ((cpuMs() ?? 0) - startCpuMs) / times };
+  return { perSecond, cpuMs: (cpuMs() - startCpuMs) / times };
 }
 
 type Measured = Awaited<ReturnType<typeof measured>>;

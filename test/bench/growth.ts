@@ -62,7 +62,7 @@ async function grown(
     slowest = Math.max(slowest, seconds);
     note(`${name}: ${file * rows} rows, ${Math.round(rows / seconds)} rows/s`);
     if (!stops.includes(file)) continue;
-    const memory = appliance.peakMegabytes() ?? 0;
+    const memory = appliance.peakMegabytes();
     await appliance.stop();
     measured.set(file, [
       { what: 'ingest, the slowest file', unit: 'rows/s', before: null, now: rows / slowest },

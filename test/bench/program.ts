@@ -5,6 +5,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { NODE_FLAGS } from '../../src/packed.ts';
+import { unlessError } from '../../src/refused.ts';
 
 export const BUNDLE = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
 
@@ -65,27 +66,20 @@ export async function startServer(script: string, ...args: string[]) {
   return { url: `${line}`.trim(), [Symbol.asyncDispose]: () => stop(child, 'SIGTERM') };
 }
 
-/** All threads'; null if the system does not report it. https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: utime and stime, in ticks of 10 ms. */
-function cpuMsOf({ pid }: ChildProcess): number | null {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /, '')
-      .split(' ');
-    return (Number(fields[11]) + Number(fields[12])) * 10;
-  } catch {
-    return null;
-  }
+/** All threads'; 0 if the system does not report it. https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: utime and stime, in ticks of 10 ms. */
+function cpuMsOf(child: ChildProcess): number {
+  const [, ...fields] = /^.*\) (?:\S+ ){11}(\d+) (\d+)/.exec(ofProcess(child, 'stat')) ?? [];
+  return fields.reduce((sum, ticks) => sum + Number(ticks) * 10, 0);
 }
 
-/** Of resident memory; null if the system does not report it. https://man7.org/linux/man-pages/man5/proc_pid_status.5.html: in kibibytes. */
-function peakMegabytesOf({ pid }: ChildProcess): number | null {
-  try {
-    const [, kib] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-    return (Number(kib) * 1024) / 1e6;
-  } catch {
-    return null;
-  }
+/** Of resident memory; 0 if the system does not report it. https://man7.org/linux/man-pages/man5/proc_pid_status.5.html: in kibibytes. */
+function peakMegabytesOf(child: ChildProcess): number {
+  const [, kib = 0] = /^VmHWM:\s+(\d+) kB/m.exec(ofProcess(child, 'status')) ?? [];
+  return (Number(kib) * 1024) / 1e6;
 }
+
+const ofProcess = ({ pid }: ChildProcess, file: string) =>
+  unlessError('', () => readFileSync(`/proc/${pid}/${file}`, 'utf8'));
 
 export async function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null) return;

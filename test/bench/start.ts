@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { words } from '../support/words.ts';
-import { type Bench, cost, type Figure, median } from './common.ts';
+import { type Bench, cost, type Figure, inTurn, median } from './common.ts';
 import { BUNDLE, stop } from './program.ts';
 
 const ROUNDS = 11;
@@ -23,7 +23,6 @@ const COMMANDS = [
 type Program = readonly [file: string, ...args: string[]];
 type Measure = (program: Program) => number | Promise<number>;
 
-/** Every round runs all, so that noise affects all. */
 export async function starts({ folder }: Bench): Promise<Figure[]> {
   const data = ['--data', join(folder, 'data')];
   const bundle: Program = [process.execPath, BUNDLE];
@@ -47,18 +46,19 @@ export async function starts({ folder }: Bench): Promise<Figure[]> {
   for (const line of COMMANDS)
     measures[words(line).slice(0, 2).join(' ')] = (program) => tookMs(program, [...words(line), ...data]);
 
-  const samples = new Map<string, number[]>();
-  // The first round creates files and fills caches.
-  for (let round = 0; round <= ROUNDS; round += 1) {
-    const bareMs = tookMs([process.execPath], ['-e', '0']);
-    for (const [what, measure] of Object.entries(measures))
-      for (const [name, program] of Object.entries(programs)) {
-        const moreMs = (await measure(program)) - bareMs;
-        const list = samples.get(`${what}, ${name}`) ?? [];
-        if (round > 0) samples.set(`${what}, ${name}`, [...list, moreMs]);
-      }
-  }
-  return [...samples].map(([what, list]) => cost(what, 'ms more', median(list)));
+  const bare = { what: 'bare Node', measure: () => tookMs([process.execPath], ['-e', '0']) };
+  const sides = Object.entries(measures).flatMap(([what, measure]) =>
+    Object.entries(programs).map(([name, program]) => {
+      return { what: `${what}, ${name}`, measure: () => measure(program) };
+    }),
+  );
+  // The first round, which does not count, creates files and fills caches.
+  const rounds = { rounds: ROUNDS };
+  const [bareMs = [], ...lists] = await inTurn([bare, ...sides], rounds, async ({ measure }) => measure());
+  return sides.map(({ what }, at) => {
+    const more = (lists[at] ?? []).map((ms, round) => ms - (bareMs[round] ?? 0));
+    return cost(what, 'ms more', median(more));
+  });
 }
 
 /** @returns what it prints */

@@ -60,8 +60,8 @@ const isThere = (path: string) => existsSync(path);
 function assertDurable(calls: Iterable<DiskCall>, folder: string, when: string, isKept = isThere): void {
   const { content, names, tooEarly } = new Unsynced(calls);
   const counts = (path: string) => path.startsWith(folder) && !MAY_BE_LOST.test(path) && isKept(path);
-  assert.deepEqual(content.filter(counts), [], `${when}: content`);
-  const unnamed = names.filter((path) => counts(path) && !DATABASE.test(path));
+  assert.deepEqual([...content].filter(counts), [], `${when}: content`);
+  const unnamed = [...names].filter((path) => counts(path) && !DATABASE.test(path));
   assert.deepEqual(unnamed, [], `${when}: names`);
   const early = tooEarly.filter((path) => !MAY_BE_LOST.test(path));
   assert.deepEqual(early, [], `${when}: named before it was synced`);
@@ -104,7 +104,7 @@ function commitsOf(db: Database, log: string, work: () => void): number {
   let commits = 0;
   using __ = beforeCommit(db, () => {
     commits += 1;
-    const of = (paths: string[]) => paths.filter((path) => path.startsWith(log));
+    const of = (paths: Set<string>) => [...paths].filter((path) => path.startsWith(log));
     assert.deepEqual([of(unsynced.content), of(unsynced.names)], [[], []], 'at the commit');
     assert.equal(readLogMark(db)?.id, findTail(log).last?.id, 'the mark must name the last entry');
   });
@@ -276,6 +276,6 @@ test('a file is on the disk in .taken before its entry is, and its entry before 
     assert.match(putAway.join('\n'), part);
   const left = [...unsynced.content, ...unsynced.names].filter((path) => existsSync(path));
   assert.deepEqual([inDrop(left), inLog(left)], [[], []], 'at the end');
-  const removed = unsynced.removed.filter((path) => path.includes('/.taken/'));
+  const removed = [...unsynced.removed].filter((path) => path.includes('/.taken/'));
   assert.deepEqual(removed, [], 'in one place');
 });

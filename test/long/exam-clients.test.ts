@@ -3,9 +3,9 @@
  * (contract: Client procedures, Retry). Clients mostly wait for seconds, so several take the exam at the same time.
  */
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { sampleText } from '../../src/samples/samples.ts';
 import { type Finding, RULES } from '../../src/tools/lab/exam-grades.ts';
 import { assertFailed, programCommand, runBeside } from '../support/command.ts';
@@ -69,27 +69,15 @@ function hastySample(name: 'client-ts' | 'client-py'): string {
   return hasty;
 }
 
-const free: Lab[] = [];
-
-/**
- * Gives a test a lab that no other test uses meanwhile, and a folder for its client.
- * @param isNew a lab without the restore of an earlier exam
- */
-async function withExam(use: (lab: Lab, folder: string) => Promise<void>, isNew = false): Promise<void> {
+/** Gives a test its own lab, and a folder for its client. */
+async function withExam(use: (lab: Lab, folder: string) => Promise<void>): Promise<void> {
   const folder = testFolder();
-  const own = path.join(folder, 'client');
-  mkdirSync(own);
-  const lab = (isNew ? undefined : free.pop()) ?? (await startLab(folder, ['--seed', '7']));
+  const lab = await startLab(folder, ['--seed', '7']);
   try {
-    await use(lab, own);
+    await use(lab, folder);
   } finally {
-    free.push(lab);
+    await lab.run.stop();
   }
-}
-
-/** Ends the labs; for `after`. */
-async function endLabs(): Promise<void> {
-  for (const lab of free.splice(0)) await lab.stop();
 }
 
 const noShell = process.platform === 'win32' && 'the commands are for a POSIX shell';
@@ -162,8 +150,6 @@ test('the sample client in TypeScript compiles', () =>
   }));
 
 describe('the exam', { concurrency: 4, skip: noShell }, () => {
-  after(endLabs);
-
   for (const [name, { rule, changes }] of Object.entries(WRONG))
     test(`a client that ${name} fails`, () =>
       withExam(async (lab, folder) => {
@@ -175,7 +161,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
         assert.deepEqual(rules, [rule], JSON.stringify(failed(result)));
         assert.match(failed(result)[0]?.documentation ?? '', /client-guide: /);
         assert.deepEqual([result.passed, result.code], [false, 1]);
-      }, rule === 'takes_versions'));
+      }));
 
   test('a client without requests does not finish; a bad copy and a lab that does not run are errors', () =>
     withExam(async (lab, folder) => {
@@ -190,7 +176,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       const unreadable = ['lab', 'exam', '--data', lab.data, '--client', client, '--copy', 'echo rows'];
       assertFailed(await runBeside(unreadable), 1, /--copy: line 1: expected one detection a line/);
       assert.equal((await runBeside(['lab', 'exam', '--data', path.join(folder, 'none')])).status, 1);
-    }, true));
+    }));
 
   test('the sample client passes, whatever was tried in the lab before', () =>
     withExam(async (lab, folder) => {
@@ -212,7 +198,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       const client = typescript(folder, changed([...POLLS.slice(0, 2), ...asks]));
       const result = await exam(lab, client, printCopy(folder));
       assertPassed(result, { ...PERIODS, handles_400: 'not_tested' });
-    }, true));
+    }));
 
   test('the sample client in Python passes, as printed', { skip: noPython }, () =>
     withExam(async (lab, folder) => {

@@ -5,18 +5,19 @@
  * in the event loop, as in a process of its own. What a real end would clean up besides, an open file or a pending
  * operation after a failure, ends this process with the command.
  */
-import { readdirSync, readlinkSync, readSync, writeSync } from 'node:fs';
+import { readSync, writeSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import { reportEnd, run } from '../../src/cli/program.ts';
+import { openFiles } from './open-files.ts';
 import type { WarmRequest, WarmResult } from './warm-commands.ts';
 
 const REQUESTS = 3;
 const RESULTS = 4;
-/** Node opens it once more. */
-const STDERR = readlinkSync('/proc/self/fd/2');
+/** Of this process. */
+const OWN_FILES = new Set(openFiles('self'));
 const CHUNK_BYTES = 65_536;
 /** Much longer than any command takes. */
 const TIMEOUT_MS = 120_000;
@@ -116,14 +117,5 @@ function nextRequest(): WarmRequest | null {
 
 /** Whether the command has left a file open, and perhaps a lock with it. */
 function hasOpenFiles(): boolean {
-  return readdirSync('/proc/self/fd').some((descriptor) => {
-    if (Number(descriptor) <= RESULTS) return false;
-    try {
-      const file = readlinkSync(`/proc/self/fd/${descriptor}`);
-      return file.startsWith('/') && file !== '/dev/null' && file !== STDERR;
-    } catch {
-      // The descriptor of the folder itself is closed by now.
-      return false;
-    }
-  });
+  return openFiles('self').some((path) => path.startsWith('/') && !OWN_FILES.has(path));
 }

@@ -87,9 +87,12 @@ export function programCalls(folder: string) {
 
 /** What a power cut would lose now. */
 export class Unsynced {
-  readonly #content = new Set<string>();
-  readonly #names = new Set<string>();
-  readonly #gone = new Set<string>();
+  /** Files with unsynced content. */
+  readonly content = new Set<string>();
+  /** Unsynced names of files and folders that were created, renamed or linked. */
+  readonly names = new Set<string>();
+  /** Names that a rename removed, and that a power cut could restore. */
+  readonly removed = new Set<string>();
   /** Files that got their name before their content was synced: a power cut could leave them empty. */
   readonly tooEarly: string[] = [];
 
@@ -97,33 +100,18 @@ export class Unsynced {
     for (const call of calls) this.note(call);
   }
 
-  /** Files with unsynced content. */
-  get content(): string[] {
-    return [...this.#content];
-  }
-
-  /** Unsynced names of files and folders that were created, renamed or linked. */
-  get names(): string[] {
-    return [...this.#names];
-  }
-
-  /** Names that a rename removed, and that a power cut could restore. */
-  get removed(): string[] {
-    return [...this.#gone];
-  }
-
   note(call: DiskCall): void {
     const { path } = call;
     switch (call.call) {
       case 'create':
-        this.#names.add(path);
+        this.names.add(path);
         return;
       case 'write':
-        this.#content.add(path);
+        this.content.add(path);
         return;
       case 'sync':
-        this.#content.delete(path);
-        for (const set of [this.#names, this.#gone])
+        this.content.delete(path);
+        for (const set of [this.names, this.removed])
           for (const name of [...set]) if (dirname(name) === path) set.delete(name);
         return;
       case 'remove':
@@ -135,22 +123,22 @@ export class Unsynced {
   }
 
   #name({ call, path, to }: Extract<DiskCall, { to: string }>): void {
-    if (this.#content.has(path)) this.tooEarly.push(to);
+    if (this.content.has(path)) this.tooEarly.push(to);
     // The rename replaced an earlier file of this name.
-    if (call === 'rename') this.#content.delete(to);
+    if (call === 'rename') this.content.delete(to);
     const isWithin = (each: string) => each === path || each.startsWith(`${path}/`);
-    for (const set of [this.#content, this.#names])
+    for (const set of [this.content, this.names])
       for (const each of [...set].filter(isWithin)) {
         if (call === 'rename') set.delete(each);
         set.add(to + each.slice(path.length));
       }
-    this.#names.add(to);
-    this.#gone.delete(to);
-    if (call === 'rename') this.#gone.add(path);
+    this.names.add(to);
+    this.removed.delete(to);
+    if (call === 'rename') this.removed.add(path);
   }
 
   #forget(path: string): void {
-    for (const set of [this.#content, this.#names, this.#gone])
+    for (const set of [this.content, this.names, this.removed])
       for (const each of [...set]) if (each === path || each.startsWith(`${path}/`)) set.delete(each);
   }
 }

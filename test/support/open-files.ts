@@ -12,7 +12,8 @@ export function isOpen(path: string): boolean {
   return readdirSync('/proc').some((name) => /^\d+$/.test(name) && openFiles(name).includes(path));
 }
 
-function openFiles(pid: string): string[] {
+/** @param pid of a process, or `self`; @returns the paths of its open files, and what stands for pipes and sockets */
+export function openFiles(pid: string): string[] {
   const folder = join('/proc', pid, 'fd');
   return orNone(() => readdirSync(folder)).flatMap((fd) => orNone(() => [readlinkSync(join(folder, fd))]));
 }

@@ -57,34 +57,23 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
   const stderr: string[] = [];
   const lines: LogLine[] = [];
   let unfinished = '';
-  let news = Promise.withResolvers<void>();
-  const wake = () => {
-    news.resolve();
-    news = Promise.withResolvers();
-  };
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    stdout.push(text);
-    wake();
-  });
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => stdout.push(text));
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr.push(text);
     const whole = (unfinished + text).split('\n');
     unfinished = whole.pop() ?? '';
     lines.push(...whole.map(parseLine));
-    wake();
   });
   let exitCode: number | null | undefined;
   /** The exit code; null when a signal ended it. */
   const ended: Promise<number | null> = once(child, 'close').then(([code]) => {
     running.delete(child);
     exitCode = typeof code === 'number' ? code : null;
-    wake();
     return exitCode;
   });
   /** Resolves when the condition holds; rejects if the program ends first. */
   async function until<Value>(what: string, check: () => Value | undefined): Promise<Value> {
-    const startMs = performance.now();
-    for (;;) {
+    for (const startMs = performance.now(); ; await sleep(pauseMs(startMs))) {
       const wasOver = exitCode !== undefined;
       const found = check();
       if (found !== undefined) return found;
@@ -93,8 +82,6 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
         const output = `stdout:\n${stdout.join('')}\nstderr:\n${stderr.join('')}`;
         throw new Error(`wirewatch ${args.join(' ')}: waited for ${what}: ${why}. ${output}`);
       }
-      // The condition may also depend on a file.
-      await Promise.race([news.promise, sleep(pauseMs(startMs))]);
     }
   }
   /** Waits for the first matching log line. */

@@ -76,7 +76,11 @@ export async function writeExportFile(
     await rename(unfinished, file);
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {});
-    throw refusal(error, file);
+    if (!(error instanceof Error && 'syscall' in error)) throw error;
+    throw failed(
+      `cannot write ${file}: ${error.message}. Check that the folder is writable and the disk has free space, then run the command again.`,
+      { cause: error },
+    );
   }
   return { file, export: exportName, window_start: typeof part === 'number' ? formatMs(part) : null, rows };
 }
@@ -96,13 +100,4 @@ function packer(form: Form): Transform {
   if (!form.endsWith('.zst')) return new PassThrough({ highWaterMark: CHUNK_BYTES });
   const params = { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 };
   return createZstdCompress({ params, chunkSize: CHUNK_BYTES });
-}
-
-/** An error of the system as a refusal; any other error unchanged. */
-function refusal(error: unknown, file: string): unknown {
-  if (!(error instanceof Error && 'syscall' in error)) return error;
-  return failed(
-    `cannot write ${file}: ${error.message}. Check that the folder is writable and the disk has free space, then run the command again.`,
-    { cause: error },
-  );
 }

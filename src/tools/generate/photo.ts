@@ -8,6 +8,10 @@ const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 /** One bit for each pixel, an index into the palette; no interlacing. */
 const HEADER = Buffer.concat([uint32(WIDTH, HEIGHT), Buffer.from([1, 3, 0, 0, 0])]);
 const LINE_BYTES = WIDTH / 8;
+/** Each line begins with its filter: none. */
+const SKY = Buffer.alloc(1 + LINE_BYTES);
+const GROUND = Buffer.alloc(1 + LINE_BYTES, 0xff).fill(0, 0, 1);
+const LINES = Array.from({ length: HEIGHT }, (_, y) => (y < (HEIGHT * 2) / 3 ? SKY : GROUND));
 
 /** @param id of the item; equal ids give equal photos */
 export function samplePhoto(id: number): Buffer {
@@ -17,17 +21,8 @@ export function samplePhoto(id: number): Buffer {
       Math.round(255 * light * (0.65 + 0.35 * Math.cos(turn + (2 * Math.PI * part) / 3))),
     );
   const palette = Buffer.from([...colour(0.75), ...colour(0.35)]);
-  const picture = [chunk('PLTE', palette), chunk('IDAT', pixels())];
+  const picture = [chunk('PLTE', palette), chunk('IDAT', deflateSync(Buffer.concat(LINES)))];
   return Buffer.concat([SIGNATURE, chunk('IHDR', HEADER), ...picture, chunk('IEND', Buffer.alloc(0))]);
-}
-
-/** Each line begins with its filter: none. */
-function pixels(): Buffer {
-  const lines = Array.from({ length: HEIGHT }, (_, y) => {
-    const isSky = y < (HEIGHT * 2) / 3;
-    return Buffer.concat([Buffer.of(0), Buffer.alloc(LINE_BYTES, isSky ? 0x00 : 0xff)]);
-  });
-  return deflateSync(Buffer.concat(lines));
 }
 
 function chunk(type: string, data: Buffer): Buffer {

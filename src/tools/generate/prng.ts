@@ -5,29 +5,26 @@
  * article and detection begins a sequence of its own, instead of drawing from one long one.
  */
 import { hash } from 'node:crypto';
+import { getOrMake } from '../../get-or-make.ts';
 
 export type Prng = ReturnType<typeof createPrng>;
 export type Draws = ReturnType<typeof createDraws>;
 
-/** @returns gives the generator of a purpose, moved to the start of the sequence of two coordinates */
+/** @returns makes the generator of a purpose, at the start of the sequence of two coordinates */
 export function createDraws(seed: string) {
-  const prngs = new Map<string, Prng>();
-  return (purpose: string, first: number, second: number): Prng => {
-    const prng = prngs.get(purpose) ?? createPrng(seed, purpose);
-    prngs.set(purpose, prng);
-    prng.begin(first, second);
-    return prng;
+  const keys = new Map<string, Buffer>();
+  return (purpose: string, first: number, second: number) => {
+    const key = getOrMake(keys, purpose, () => hash('sha256', JSON.stringify([seed, purpose]), 'buffer'));
+    return createPrng(key, first, second);
   };
 }
 
 /** Chris Doty-Humphrey's sfc32: 128 bits of state; passes PractRand. */
-function createPrng(seed: string, purpose: string) {
-  const digest = hash('sha256', JSON.stringify([seed, purpose]), 'buffer');
-  const key = [digest.readUInt32LE(0), digest.readUInt32LE(4)] as const;
-  let a = 0;
-  let b = 0;
-  let c = 0;
-  let counter = 1;
+function createPrng(key: Buffer, first: number, second: number) {
+  let a = key.readUInt32LE(0) ^ Math.imul(second, 0x9e3779b1);
+  let b = key.readUInt32LE(4);
+  let c = first | 0;
+  let counter = second | 1;
 
   /** The next integer from 0 to 2^32 - 1. */
   function uint32(): number {
@@ -39,15 +36,8 @@ function createPrng(seed: string, purpose: string) {
     return sum >>> 0;
   }
 
-  /** Starts the sequence of these coordinates. */
-  function begin(first: number, second: number): void {
-    a = key[0] ^ Math.imul(second, 0x9e3779b1);
-    b = key[1];
-    c = first | 0;
-    counter = second | 1;
-    // Neighbouring coordinates differ in few bits: without these rounds their first numbers would be similar.
-    for (let round = 0; round < 12; round += 1) uint32();
-  }
+  // Neighbouring coordinates differ in few bits: without these rounds their first numbers would be similar.
+  for (let round = 0; round < 12; round += 1) uint32();
 
   /** The next number in [0, 1). */
   const unit = () => uint32() / 4294967296;
@@ -63,5 +53,5 @@ function createPrng(seed: string, purpose: string) {
     return choice;
   }
 
-  return { begin, uint32, unit, below, chance, pick };
+  return { uint32, unit, below, chance, pick };
 }

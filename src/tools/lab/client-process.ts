@@ -1,6 +1,7 @@
 /** The client that takes the exam, as a process that can be killed and started again. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { unlessError } from '../../refused.ts';
 
 export type ClientProcess = ReturnType<typeof clientProcess>;
 
@@ -30,11 +31,8 @@ export function clientProcess(command: string, env: NodeJS.ProcessEnv) {
       const pid = child?.pid;
       child = null;
       if (gone === null || pid === undefined) return;
-      try {
-        process.kill(-pid, 'SIGKILL');
-      } catch {
-        // It has just ended.
-      }
+      // It may have just ended.
+      unlessError(false, () => process.kill(-pid, 'SIGKILL'));
       await gone;
     },
   };

@@ -4,28 +4,15 @@
  */
 import type { Compared, Evidence } from './evidence.ts';
 import {
-  allowanceExits,
-  failedExits,
-  gapsAsked,
+  FOLLOW,
   NOT_REACHED,
   notTested,
+  OF_REQUESTS,
   type Result,
-  repeated400,
-  repeated401,
-  shortWaits,
-  steadyWaits,
-  unfinishedPeriods,
-  unfollowed,
+  type Rule,
+  STORE,
   violation,
-  wrongCursors,
 } from './exam-requests.ts';
-
-/** A rule for clients: what it asks, the sections of the manual that say so, and how it is checked. */
-type Rule = readonly [means: string, documentation: string, check: (evidence: Evidence) => Result];
-
-const STORE = 'client-guide: What to store';
-const FOLLOW = 'client-guide: Follow the stream';
-const ERRORS = 'client-guide: Handle errors';
 
 export const RULES = {
   finishes: [
@@ -33,39 +20,14 @@ export const RULES = {
     FOLLOW,
     ({ unfinished }) => (unfinished === null ? [] : [violation(unfinished)]),
   ],
-  retries: ['survives errors that pass', ERRORS, failedExits],
-  waits_as_told: ['waits as long as Retry-After says', ERRORS, shortWaits],
-  doubles_waits: ['waits twice as long each time', ERRORS, steadyWaits],
-  outlasts_allowance: ['waits for the daily allowance of the next day', ERRORS, allowanceExits],
-  keeps_cursor: [
-    'continues with the cursor of the last complete page, also after a restart',
-    STORE,
-    wrongCursors,
-  ],
-  follows_has_more: ['calls again at once while has_more is true', FOLLOW, unfollowed],
-  finishes_periods: [
-    'reads a period to its last page, also after a restart',
-    'client-guide: Make a full copy',
-    unfinishedPeriods,
-  ],
-  rows_with_cursor: ['stores rows and cursor together', STORE, lostAtKills],
+  ...OF_REQUESTS,
+  rows_with_cursor: ['stores rows and cursor together', STORE, withCopy('copy', lostAtKills)],
   one_row: ['stores one row for each detection', STORE, withCopy('copy', repeatedRows)],
   keeps_versions: ['takes no lower version', STORE, withCopy('copy', lowerTaken)],
   takes_versions: [
     'takes any higher version',
     'client-guide: What to store; client-guide: Follow the stream',
     withCopy('restored', higherLeft),
-  ],
-  handles_400: [
-    'does not repeat a call after 400',
-    'client-guide: Handle errors; client-guide: When the subscriptions of your key change',
-    repeated400,
-  ],
-  handles_401: ['does not repeat a call after 401', ERRORS, repeated401],
-  notices_gaps: [
-    'asks for the gaps of the exports',
-    'change-stream: Related endpoints; client-guide: Follow the stream',
-    gapsAsked,
   ],
   right_copy: [
     'ends with the right copy',
@@ -109,13 +71,10 @@ function withCopy(which: 'copy' | 'restored', check: (copy: Compared, evidence: 
   };
 }
 
-function lostAtKills(evidence: Evidence): Result {
-  if (!evidence.isRestarted) return notTested('the client was not restarted: name its command with --client');
-  const lost = ({ expected, versions }: Compared, { atKills }: Evidence) =>
-    [...atKills]
-      .filter((id) => expected.has(id) && !versions.has(id))
-      .map((id) => violation(`${id} was delivered before a kill and is not in the copy`));
-  return withCopy('copy', lost)(evidence);
+function lostAtKills({ expected, versions }: Compared, { atKills, isRestarted }: Evidence): Result {
+  if (!isRestarted) return notTested('the client was not restarted: name its command with --client');
+  const lost = [...atKills].filter((id) => expected.has(id) && !versions.has(id));
+  return lost.map((id) => violation(`${id} was delivered before a kill and is not in the copy`));
 }
 
 const NO_LOWER = notTested('no lower version could be delivered before the exam ended');

@@ -17,6 +17,43 @@ export type Result =
   | readonly Violation[]
   | { readonly outcome: 'passed' | 'not_tested' | 'advice'; readonly detail: string };
 
+/** A rule for clients: what it asks, the sections of the manual that say so, and how it is checked. */
+export type Rule = readonly [means: string, documentation: string, check: (evidence: Evidence) => Result];
+
+export const STORE = 'client-guide: What to store';
+export const FOLLOW = 'client-guide: Follow the stream';
+const ERRORS = 'client-guide: Handle errors';
+
+/** The rules that requests alone tell of. */
+export const OF_REQUESTS = {
+  retries: ['survives errors that pass', ERRORS, failedExits],
+  waits_as_told: ['waits as long as Retry-After says', ERRORS, shortWaits],
+  doubles_waits: ['waits twice as long each time', ERRORS, steadyWaits],
+  outlasts_allowance: ['waits for the daily allowance of the next day', ERRORS, allowanceExits],
+  keeps_cursor: [
+    'continues with the cursor of the last complete page, also after a restart',
+    STORE,
+    wrongCursors,
+  ],
+  follows_has_more: ['calls again at once while has_more is true', FOLLOW, unfollowed],
+  finishes_periods: [
+    'reads a period to its last page, also after a restart',
+    'client-guide: Make a full copy',
+    unfinishedPeriods,
+  ],
+  handles_400: [
+    'does not repeat a call after 400',
+    'client-guide: Handle errors; client-guide: When the subscriptions of your key change',
+    repeated400,
+  ],
+  handles_401: ['does not repeat a call after 401', ERRORS, repeated401],
+  notices_gaps: [
+    'asks for the gaps of the exports',
+    'change-stream: Related endpoints; client-guide: Follow the stream',
+    gapsAsked,
+  ],
+} as const satisfies Record<string, Rule>;
+
 export function notTested(detail: string) {
   return { outcome: 'not_tested', detail } as const;
 }
@@ -44,14 +81,14 @@ const AT_ONCE_AFTER_EMPTY_MS = 4 * SECOND_MS;
 
 const ALLOWANCE = 'daily_allowance';
 
-export function failedExits(evidence: Evidence): Result {
+function failedExits(evidence: Evidence): Result {
   const { requests } = evidence;
   const found = endsInError(evidence, (code) => code !== ALLOWANCE);
   const isMet = requests.some(isDamaged) && requests.some(({ status }) => (status ?? 0) >= 500);
   return tested(found, isMet, 'the exam ended before errors and bodies that end early reached the client');
 }
 
-export function allowanceExits(evidence: Evidence): Result {
+function allowanceExits(evidence: Evidence): Result {
   const found = endsInError(evidence, (code) => code === ALLOWANCE);
   const isMet = evidence.requests.some(({ code, fault }) => code === ALLOWANCE && fault === null);
   return tested(found, isMet, 'the allowance was not used up when the client asked');
@@ -69,7 +106,7 @@ function endsInError(evidence: Evidence, isAfter: (code: string | null) => boole
   });
 }
 
-export function shortWaits(evidence: Evidence): Result {
+function shortWaits(evidence: Evidence): Result {
   const told = pairs(evidence.requests, evidence).filter(
     ({ request: { status, retry_after }, isRestarted }) =>
       (status === 429 || status === 503) && retry_after !== null && !isRestarted,
@@ -83,7 +120,7 @@ export function shortWaits(evidence: Evidence): Result {
 }
 
 /** Errors in a row without a Retry-After: the first wait is too short, or the waits do not grow. */
-export function steadyWaits(evidence: Evidence): Result {
+function steadyWaits(evidence: Evidence): Result {
   const rows: Pair[][] = [[]];
   for (const pair of pairs(evidence.requests, evidence)) {
     const { request, isRestarted } = pair;
@@ -102,7 +139,7 @@ export function steadyWaits(evidence: Evidence): Result {
   return tested(found, isMet, 'three errors in a row did not reach the client');
 }
 
-export function wrongCursors(evidence: Evidence): Result {
+function wrongCursors(evidence: Evidence): Result {
   const all = chains(evidence);
   const found = all.flatMap(({ request, next, isKilled, isRestarted }) => {
     const start = startOf(next);
@@ -126,7 +163,7 @@ export function wrongCursors(evidence: Evidence): Result {
   return { outcome: 'passed', detail: 'without a restart: name the command of the client with --client' };
 }
 
-export function unfollowed(evidence: Evidence): Result {
+function unfollowed(evidence: Evidence): Result {
   const { moments, requests } = evidence;
   const isMore = (page: RequestRecord) => page.has_more === true && isGoodPage(page);
   const all = chains(evidence).filter(({ request, isKilled }) => isMore(request) && !isKilled);
@@ -147,7 +184,7 @@ function endedEarly({ number }: RequestRecord): Violation {
 }
 
 /** Each period of which a second page was asked for has a last one, also if `to` moved with the clock meanwhile. */
-export function unfinishedPeriods(evidence: Evidence): Result {
+function unfinishedPeriods(evidence: Evidence): Result {
   const pages = evidence.requests.filter(({ endpoint }) => endpoint === 'listDetections');
   if (pages.length === 0) return notTested('the client reads no periods');
   const found = [...Map.groupBy(pages, filtersOf).values()].flatMap((walk) => {
@@ -161,7 +198,7 @@ export function unfinishedPeriods(evidence: Evidence): Result {
 }
 
 /** A refused request for changes must not be repeated as it was. */
-export function repeated400(evidence: Evidence): Result {
+function repeated400(evidence: Evidence): Result {
   const { requests, invalidAfter, unauthorizedAfter } = evidence;
   if (invalidAfter === null) return NOT_REACHED;
   const own = requests.filter(
@@ -177,7 +214,7 @@ export function repeated400(evidence: Evidence): Result {
 }
 
 /** A client may repeat the call once, with a new token. */
-export function repeated401(evidence: Evidence): Result {
+function repeated401(evidence: Evidence): Result {
   const { requests, unauthorizedAfter } = evidence;
   if (unauthorizedAfter === null) return NOT_REACHED;
   const tokens = requests.filter(({ endpoint }) => endpoint === 'createToken');
@@ -199,7 +236,7 @@ export function repeated401(evidence: Evidence): Result {
 }
 
 /** Advice at most: the rows of a late file come on the stream, so the copy is right even if the client never asks. */
-export function gapsAsked({ requests }: Evidence): Result {
+function gapsAsked({ requests }: Evidence): Result {
   if (requests.some(({ endpoint }) => endpoint === 'getMe')) return [];
   const detail = 'it never asked GET /v1/me: ask once a day, or a missing file looks like a quiet day';
   return { outcome: 'advice', detail };

@@ -7,10 +7,10 @@ export interface Fault {
   /** The value of `X-Wirewatch-Lab`. */
   readonly id: string;
   readonly spec: FaultSpec;
+  /** Requests that it met. One to which it could not be applied is taken off again. */
   fired: number;
   /** Requests to its endpoint since it was added. */
   seen: number;
-  left: number;
 }
 
 const FAULTS_MAX = 1000;
@@ -28,7 +28,7 @@ export class Faults {
     if (this.#armed.length >= FAULTS_MAX)
       throw failed(`there are ${FAULTS_MAX} faults; remove some with: wirewatch lab fault clear`);
     this.#added += 1;
-    const fault = { id: `f${this.#added}`, spec, fired: 0, seen: 0, left: spec.times ?? 1 };
+    const fault = { id: `f${this.#added}`, spec, fired: 0, seen: 0 };
     this.#armed.push(fault);
     return fault;
   }
@@ -36,12 +36,11 @@ export class Faults {
   /** @returns the fault of a request to an endpoint; null: none */
   next(endpoint: string): Fault | null {
     for (const fault of this.#armed) {
-      const { spec, left } = fault;
-      if (left === 0 || (spec.endpoint !== undefined && spec.endpoint !== endpoint)) continue;
+      const { spec } = fault;
+      if (leftOf(fault) === 0 || (spec.endpoint !== undefined && spec.endpoint !== endpoint)) continue;
       fault.seen += 1;
       if (fault.seen <= (spec.after ?? 0)) continue;
       fault.fired += 1;
-      fault.left = left - 1;
       return fault;
     }
     return null;
@@ -58,15 +57,14 @@ export class Faults {
   }
 
   list() {
-    return this.#armed.map(({ id, spec, fired, seen, left }) => ({ id, ...spec, fired, seen, left }));
+    return this.#armed.map((fault) => {
+      const { id, spec, fired, seen } = fault;
+      return { id, ...spec, fired, seen, left: leftOf(fault) };
+    });
   }
 }
 
-/** Undoes {@link Faults.next} for a fault that could not be applied. */
-export function giveBack(fault: Fault): void {
-  fault.fired -= 1;
-  fault.left += 1;
-}
+const leftOf = ({ spec, fired }: Fault) => (spec.times ?? 1) - fired;
 
 /** The error code of a fault; null for the answer of a proxy, and for a fault that is not an error. */
 export function codeOf({ status, code }: FaultSpec): string | null {

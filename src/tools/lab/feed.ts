@@ -4,7 +4,7 @@
  * n-th window, and only their times follow the clock.
  */
 import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { LabParts } from '../../appliance.ts';
 import { now } from '../../clock.ts';
@@ -60,8 +60,6 @@ export class Feed {
   readonly #parts: () => LabParts;
   /** The rows that it dropped, as they were last scored, by id. */
   readonly #rows = new Map<string, SampleRow>();
-  /** Rows whose photos are not written yet. */
-  #unpictured: SampleRow[] = [];
   /** Those for which detections are drawn. */
   subscriptions: readonly SampleSubscription[] = SAMPLE_SUBSCRIPTIONS;
   #drops = 0;
@@ -105,16 +103,6 @@ export class Feed {
       return this.#read(await this.#dropNew(missing.window_start, { ...wanted, export: missing.export }));
     const from = newestEndedWindow(now() - (parseDuration(age) ?? 0));
     return this.#read(await this.#dropNew(this.#unknownWindow(wanted.export ?? 'newswire', from), wanted));
-  }
-
-  /** Writes the photos of all rows since the last call. Those of the month may come after the start. */
-  async writePhotos(): Promise<void> {
-    const { folder } = this.#config.photos;
-    await mkdir(folder, { recursive: true });
-    for (const id of new Set(this.#unpictured.splice(0).map((row) => row.source_internal_id))) {
-      const path = join(folder, `${id}.png`);
-      if (!existsSync(path)) await writeFile(path, samplePhoto(id));
-    }
   }
 
   /** Rescores a detection that it dropped. */
@@ -199,15 +187,21 @@ export class Feed {
   }
 
   async #read(files: Dropped[]): Promise<{ files: Dropped[] }> {
-    await this.writePhotos();
     await this.#parts().ingest.rested();
     return { files };
   }
 
-  #writeRows(exportName: ExportName, part: number | string, rows: readonly SampleRow[]): Promise<string> {
-    for (const row of rows) this.#rows.set(idOf(exportName, row), row);
-    if (exportName === 'imagewire') this.#unpictured.push(...rows);
+  async #writeRows(exportName: ExportName, part: number | string, rows: readonly SampleRow[]) {
+    for (const row of rows) {
+      this.#rows.set(idOf(exportName, row), row);
+      if (exportName === 'imagewire') await this.#writePhoto(row.source_internal_id);
+    }
     return this.#write(exportName, part, rows);
+  }
+
+  async #writePhoto(id: number): Promise<void> {
+    const path = join(this.#config.photos.folder, `${id}.png`);
+    if (!existsSync(path)) await writeFile(path, samplePhoto(id));
   }
 
   /** With a trailer: without it, Wirewatch would wait for the rows of an empty file. @returns the name of the file */

@@ -20,7 +20,7 @@ import type { FaultSpec } from '../../operations/lab.ts';
 import { PROBLEMS, type ProblemCode } from '../../problem-titles.ts';
 import { Refused } from '../../refused.ts';
 import { parseDuration, SECOND_MS } from '../../time.ts';
-import { codeOf, type Fault, giveBack } from './faults.ts';
+import { codeOf, type Fault } from './faults.ts';
 import { finish, type RequestRecord } from './report.ts';
 
 interface Begun {
@@ -95,7 +95,7 @@ export class LabRequest implements Intervention {
     const { exchange, record, fault } = this.#begun;
     const isApplied = fault !== null && this.#wasApplied(plain);
     if (isApplied) record.fault = fault.id;
-    else if (fault !== null) giveBack(fault);
+    else if (fault !== null) fault.fired -= 1;
     const headers = [...(plain.headers ?? []), 'Date', new Date(now()).toUTCString()];
     if (isApplied) this.#addHeaders(headers, plain);
     const at = headers.indexOf('Retry-After');

@@ -9,7 +9,6 @@ import { normalAddress } from '../../addresses.ts';
 import type { LabState } from '../../admin/console/api.ts';
 import { isForeign, isHostAccepted } from '../../admin/host-header.ts';
 import { answerRequest, OPERATIONS_PATH } from '../../admin/operation-requests.ts';
-import type { Operations } from '../../admin/thread-client.ts';
 import { type AskLab, problem } from '../../admin/thread-messages.ts';
 import type { LabJoined, LabParts } from '../../appliance.ts';
 import { getAccount } from '../../auth/accounts.ts';
@@ -34,7 +33,7 @@ import { type Database, writing } from '../../store/database.ts';
 import type { InstallationKind } from '../../store/installation.ts';
 import { formatMs, parseDuration } from '../../time.ts';
 import { SAMPLE_ACCOUNT } from '../generate/rows.ts';
-import { type Fault, Faults, giveBack } from './faults.ts';
+import { type Fault, Faults } from './faults.ts';
 import { Feed } from './feed.ts';
 import { LabRequest } from './lab-request.ts';
 import { Report } from './report.ts';
@@ -81,7 +80,13 @@ export class Lab implements LabJoined {
     // A demonstration may have an export of its user.
     if (this.#kind !== 'lab' || !(request.url ?? '').startsWith(OPERATIONS_PATH)) return false;
     response.on('error', () => {});
-    answerControl(request, response, this.#running().operations()).catch(() => response.destroy());
+    if (isOwn(request)) {
+      const answered = answerRequest(request, response, this.#running().operations(), ASKER);
+      answered.catch(() => response.destroy());
+    } else {
+      const { status, body } = problem(403, NOT_HERE, 'forbidden');
+      response.writeHead(status, { 'Content-Type': 'application/problem+json' }).end(body);
+    }
     return true;
   }
 
@@ -155,14 +160,12 @@ export class Lab implements LabJoined {
     late: (body) => this.feed.late(body),
     correct: ({ id, score }) => this.feed.score(id, score),
     gap: async ({ export: name, status, window }, operation) => {
-      const wanted = window === undefined ? null : parseLabTime(window);
-      if (status === 'failed') {
-        const start = await this.feed.fail(name, wanted);
-        return { export: name, window_start: formatMs(start), status };
-      }
+      const wanted = parseLabTime(window ?? '');
+      const shown = (startMs: number) => ({ export: name, window_start: formatMs(startMs), status });
+      if (status === 'failed') return shown(await this.feed.fail(name, wanted));
       const window_start = wanted ?? this.feed.missable(name);
       await this.#ask(operation, { kind: 'gap', export: name, window_start, status });
-      return { export: name, window_start: formatMs(window_start), status };
+      return shown(window_start);
     },
     restore: async () => {
       const { detections, ingest } = this.#running();
@@ -204,7 +207,7 @@ export class Lab implements LabJoined {
       const before = this.requests.pageBefore(parameters.get('cursor') ?? '', pages);
       // The service would refuse a start that is too old by now.
       if (before === null || Date.parse(before.since ?? '') < now() - SINCE_AGE_MAX_MS) {
-        giveBack(fault);
+        fault.fired -= 1;
         return null;
       }
       for (const name of ['cursor', 'since', ...(pages === undefined ? [] : ['limit'])]) {
@@ -242,14 +245,11 @@ function isRead(name: LabName, values: object): boolean {
 }
 
 /**
- * Answers operations on the port of the API, without a session: to this machine only, under a host name that the public
- * DNS cannot have (a web page could have its own name resolve to this machine), and to no page of another origin.
+ * Whether an operation on the port of the API, which needs no session, comes from this machine, under a host name that the
+ * public DNS cannot have (a web page could have its own name resolve to this machine), and from no page of another origin.
  */
-async function answerControl(request: IncomingMessage, response: ServerResponse, operations: Operations) {
+function isOwn(request: IncomingMessage): boolean {
   const { socket, headers } = request;
   const isLocal = isLoopback(normalAddress(socket.remoteAddress ?? '') ?? '');
-  const isAccepted = isLocal && isHostAccepted(headers.host, []) && !isForeign(request);
-  if (isAccepted) return answerRequest(request, response, operations, ASKER);
-  const { status, body } = problem(403, NOT_HERE, 'forbidden');
-  response.writeHead(status, { 'Content-Type': 'application/problem+json' }).end(body);
+  return isLocal && isHostAccepted(headers.host, []) && !isForeign(request);
 }

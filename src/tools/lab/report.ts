@@ -6,32 +6,26 @@ import { splitTarget } from '../../http/routes.ts';
 export type RequestRecord = ReturnType<typeof recordOf>;
 
 /** What is known of a request once it is answered; all of it null before, and without an answer. */
-interface Answered {
-  key_id: string | null;
+class Answered {
+  key_id: string | null = null;
   /** Id of the fault that it met. */
-  fault: string | null;
-  status: number | null;
+  fault: string | null = null;
+  status: number | null = null;
   /** Null for a good answer. */
-  code: string | null;
-  retry_after: number | null;
+  code: string | null = null;
+  retry_after: number | null = null;
   /** The rows of a page, before a fault changed it. */
-  rows: number | null;
-  cursor_given: string | null;
-  has_more: boolean | null;
-  as_of: string | null;
+  rows: number | null = null;
+  cursor_given: string | null = null;
+  has_more: boolean | null = null;
+  as_of: string | null = null;
   /** Whether the whole answer was sent before the connection ended. */
-  complete: boolean | null;
-  finished_at: string | null;
-  real_finished_at: string | null;
+  complete: boolean | null = null;
+  finished_at: string | null = null;
+  real_finished_at: string | null = null;
 }
 
 const REQUESTS_MAX = 20_000;
-
-const UNANSWERED: Answered = {
-  ...{ key_id: null, fault: null, status: null, code: null, retry_after: null },
-  ...{ rows: null, cursor_given: null, has_more: null, as_of: null },
-  ...{ complete: null, finished_at: null, real_finished_at: null },
-};
 
 export class Report {
   #requests: RequestRecord[] = [];
@@ -92,27 +86,24 @@ export function finish(record: RequestRecord, complete: boolean): void {
 function recordOf(number: number, request: IncomingMessage, endpoint: string | null, waits: () => boolean) {
   const { path, query } = splitTarget(request.url ?? '');
   const { 'user-agent': userAgent, prefer } = request.headers;
+  const parameters = new URLSearchParams(query);
+  const names = [...parameters.keys()];
   return {
     number,
     ...times(),
     method: request.method ?? '',
     path,
     endpoint,
-    parameters: parametersOf(query),
+    parameters: Object.fromEntries(names.map((name) => [name, parameters.getAll(name).join()])),
     user_agent: userAgent ?? null,
     prefer: prefer === undefined ? null : String(prefer),
     get waits(): boolean {
       return this.status === null && waits();
     },
-    ...UNANSWERED,
+    ...new Answered(),
   };
 }
 
 function times(): { at: string; real_at: string } {
   return { at: new Date(now()).toISOString(), real_at: new Date().toISOString() };
-}
-
-function parametersOf(query: string): Readonly<Record<string, string>> {
-  const parameters = new URLSearchParams(query);
-  return Object.fromEntries([...parameters.keys()].map((name) => [name, parameters.getAll(name).join()]));
 }

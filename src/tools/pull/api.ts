@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { CONTENT_TYPES, perExport } from '../../detection/content-type.ts';
-import { failed, reasonOf } from '../../refused.ts';
+import { failed, reasonOf, unlessError } from '../../refused.ts';
 import { DAY_MS, SECOND_MS } from '../../time.ts';
 
 export const TextOrNull = Type.Union([Type.String(), Type.Null()]);
@@ -164,9 +164,5 @@ export function parseAs<Form extends TSchema>(form: Form, text: string): Static<
 
 /** @returns undefined for text that is not JSON */
 export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return unlessError<unknown, undefined>(undefined, () => JSON.parse(text));
 }

@@ -5,16 +5,7 @@
  * line. A file beside the lines stores the position and the length of the copy at that position. What a crash left
  * after that length is cut off before pull continues, so no line is there twice.
  */
-import {
-  closeSync,
-  createReadStream,
-  existsSync,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  writeFileSync,
-} from 'node:fs';
+import { createReadStream, existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { counted, grouped } from '../../counted.ts';
@@ -164,14 +155,14 @@ export const placeOf = (path: string) => `${path}.place`;
  * @throws Refused `failed` if another pull is at work on it, or it is not a copy of lines
  */
 export function openLines(path: string, isRead: boolean): Copy {
-  const own = isRead ? null : openForAppending(path);
+  const release = isRead ? () => {} : lockLines(path);
   let noted = readPlace(path);
   return {
     position: () => noted,
     store: (rows, position) => {
       const text = rows.map((row) => `${bodyOf(row)}\n`).join('');
       // Unlike writeSync, writeFileSync throws if a full disk takes only a part.
-      if (own !== null && text !== '') writeFileSync(own.file, text, { flush: true });
+      if (text !== '') writeFileSync(path, text, { flag: 'a', flush: true });
       noted = { ...position, bytes: noted.bytes + Buffer.byteLength(text) };
       writePlace(path, noted);
       return rows.length;
@@ -186,23 +177,20 @@ export function openLines(path: string, isRead: boolean): Copy {
         if (text.trim() !== '') yield readDetection(text, `${path}, line ${number}`);
       }
     },
-    [Symbol.dispose]: () => own?.open.dispose(),
+    [Symbol.dispose]: release,
   };
 }
 
-/** Checks that a file is a copy of lines before it changes anything. */
-function openForAppending(path: string) {
+/** Checks that a file is a copy of lines before it changes anything. @returns gives up the lock on it */
+function lockLines(path: string) {
   // Two processes that append would each cut off the lines of the other.
   const release = takeOwnLock(`${path}.lock`);
   if (release === null)
     throw failed(`another pull is at work on ${path}. Stop it first, or name another file.`);
-  using opening = new DisposableStack();
-  opening.defer(release);
-  const file = openSync(path, 'a', 0o600);
-  opening.defer(() => closeSync(file));
+  writeFileSync(path, '', { flag: 'a', mode: 0o600 });
   const noted = readPlace(path);
   const place = placeOf(path);
-  const { size } = fstatSync(file);
+  const { size } = statSync(path);
   const another = 'or name another file with --into.';
   if (size < noted.bytes)
     throw failed(
@@ -214,8 +202,8 @@ function openForAppending(path: string) {
     // First: it marks the file as a copy, whatever a crash leaves in it.
     writePlace(path, noted);
   }
-  ftruncateSync(file, noted.bytes);
-  return { file, open: opening.move() };
+  truncateSync(path, noted.bytes);
+  return release;
 }
 
 /** @throws Refused `failed` that names the lock, if it cannot be taken at all */
