@@ -3,11 +3,21 @@
  * worktree. Both read the same exports and serve the same requests, in turn, over HTTP and with their own commands.
  */
 import { execFileSync } from 'node:child_process';
-import { cpSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { filesBelow } from '../support/test-folder.ts';
-import { type Bench, cost, type Figure, inTurn, rangeOf, rate, SUBSCRIPTIONS } from './common.ts';
+import {
+  type Bench,
+  bytesOf,
+  cost,
+  type Figure,
+  inTurn,
+  rangeOf,
+  rate,
+  SUBSCRIPTIONS,
+  secondsOf,
+} from './common.ts';
 import { dropped, generated, prepareAccess } from './ingest.ts';
 import { authorization, type PathOf, runLoad, walkOf } from './load.ts';
 import { BUNDLE, command, type Started, startAppliance } from './program.ts';
@@ -32,7 +42,7 @@ export async function against(commit: string, { folder, rows, rounds }: Bench): 
       ...compared('ingest, dropped to committed and archived', 'rows/s', read),
       ...(await served(both, rounds)),
       ...sizes(both, rows),
-      rebuilt(both[1], rows),
+      await rebuilt(both[1], rows),
     ];
   });
 }
@@ -119,21 +129,17 @@ async function served(both: readonly [Candidate, Candidate], rounds: number): Pr
 }
 
 function sizes(both: readonly [Candidate, Candidate], rows: number): Figure[] {
-  const bytesOf = (paths: readonly string[]) =>
-    paths.reduce((sum, path) => sum + statSync(path).size, 0) / rows;
-  const [before, now = 0] = both.map(({ few }) => bytesOf([join(few.folder, 'detections.db')]));
-  const [earlierLog, log = 0] = both.map(({ few }) => bytesOf(filesBelow(join(few.folder, 'log'))));
+  const [before, now = 0] = both.map(({ few }) => bytesOf([join(few.folder, 'detections.db')]) / rows);
+  const [earlierLog, log = 0] = both.map(({ few }) => bytesOf(filesBelow(join(few.folder, 'log'))) / rows);
   return [
     cost('detections.db for each new detection', 'bytes', now, before),
     cost('the log for each new detection', 'bytes', log, earlierLog),
   ];
 }
 
-function rebuilt({ bundle, few }: Candidate, rows: number): Figure {
+async function rebuilt({ bundle, few }: Candidate, rows: number): Promise<Figure> {
   rmSync(join(few.folder, 'detections.db'));
-  const startMs = performance.now();
   const nothing = ['--to', '2000-01-01T00:00:00Z', '--data', few.folder, '--json'];
-  command(['ingest', 'replay', ...nothing], { bundle });
-  const seconds = (performance.now() - startMs) / 1000;
+  const seconds = await secondsOf(() => command(['ingest', 'replay', ...nothing], { bundle }));
   return { what: 'detections.db made anew from the log', unit: 'rows/s', before: null, now: rows / seconds };
 }

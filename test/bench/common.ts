@@ -1,4 +1,5 @@
 /** Shared by all measurements: the data set, the program's figures, and how they are shown. */
+import { statSync } from 'node:fs';
 import { openDatabase } from '../../src/store/database.ts';
 import { shown } from './measured.ts';
 
@@ -66,6 +67,15 @@ export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }
+
+export async function secondsOf(work: () => unknown): Promise<number> {
+  const startMs = performance.now();
+  await work();
+  return (performance.now() - startMs) / 1000;
+}
+
+export const bytesOf = (paths: readonly string[]) =>
+  paths.reduce((sum, path) => sum + statSync(path).size, 0);
 
 /** The earliest and latest first_detected_at of a database, in epoch seconds. */
 export function rangeOf(database: string): { first: number; last: number } {

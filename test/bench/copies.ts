@@ -2,13 +2,13 @@
  * What the copy costs and gives: ingest that waits for it against ingest without one, how far a standby is behind while
  * rows are applied, how fast it takes over, what both machines serve together, and how fast a copy is restored.
  */
-import { existsSync, rmSync, statSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { filesBelow } from '../support/test-folder.ts';
-import { type Bench, cost, type Figure, inTurn, rate, SUBSCRIPTIONS } from './common.ts';
+import { type Bench, bytesOf, cost, type Figure, inTurn, rate, SUBSCRIPTIONS, secondsOf } from './common.ts';
 import { dropped, exportOf, generated, prepareAccess } from './ingest.ts';
 import { authorization, runLoad, walkOf } from './load.ts';
 import { command, type Started, startAppliance } from './program.ts';
@@ -36,10 +36,10 @@ export async function copies(bench: Bench): Promise<Figure[]> {
   const rates = await inTurn([{}, settings], { rounds: bench.rounds, warmUps: 0 }, ingested);
   const restore = (more: Readonly<Record<string, string>>) =>
     command(['restore', place, '--data', other], { settings: more });
-  const restored = await secondsOf(async () => restore(settings));
+  const restored = await secondsOf(() => restore(settings));
   const figures: Figure[] = [
     rate('ingest that waits for the copy', 'rows/s', rates),
-    cost('a copy', 'bytes/detection', bytesIn(place) / bench.rows),
+    cost('a copy', 'bytes/detection', bytesOf(filesBelow(place)) / bench.rows),
     cost(`restore of ${bench.rows.toLocaleString('en-US')} rows`, 's', restored),
   ];
 
@@ -121,14 +121,4 @@ async function pagesOf(machines: readonly Started[], key: string): Promise<numbe
 async function isWriter({ url }: Started): Promise<boolean> {
   const { role }: { role: string } = JSON.parse(await (await fetch(`${url}/v1/health`)).text());
   return role === 'writer';
-}
-
-async function secondsOf(work: () => Promise<unknown>): Promise<number> {
-  const startMs = performance.now();
-  await work();
-  return (performance.now() - startMs) / 1000;
-}
-
-function bytesIn(folder: string): number {
-  return filesBelow(folder).reduce((sum, path) => sum + statSync(path).size, 0);
 }

@@ -9,7 +9,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { cost, type Figure, median, rangeOf } from './common.ts';
+import { type Bench, cost, type Figure, median, rangeOf } from './common.ts';
 import { dropped, generated, prepareAccess } from './ingest.ts';
 import { authorization } from './load.ts';
 import { startAppliance } from './program.ts';
@@ -22,15 +22,11 @@ const MANY = 5;
 /** A comparison of database and log would begin in the middle, and read both beside an ingest. */
 const SETTINGS = { WIREWATCH_VERIFY_EVERY_HOURS: '0' };
 
-export interface GrowthOptions {
-  readonly folder: string;
-  /** Per file. */
-  readonly rows: number;
-  readonly note: (text: string) => void;
-}
+/** `rows`: in a file. */
+type Options = Pick<Bench, 'folder' | 'rows'> & { readonly note: (text: string) => void };
 
 /** @param before the bundle of an earlier version; null: none */
-export async function growth(now: string, before: string | null, options: GrowthOptions): Promise<Figure[]> {
+export async function growth(now: string, before: string | null, options: Options): Promise<Figure[]> {
   const earlier = before === null ? null : await grown(before, 'before', [FEW], options);
   const later = await grown(now, 'now', [FEW, MANY], options);
   return [...later].flatMap(([files, figures]) =>
@@ -47,7 +43,7 @@ async function grown(
   bundle: string,
   name: string,
   stops: readonly number[],
-  { folder, rows, note }: GrowthOptions,
+  { folder, rows, note }: Options,
 ): Promise<Map<number, Figure[]>> {
   const data = join(folder, `growth-${name}`);
   const key = prepareAccess(data, STREAMS, { bundle });

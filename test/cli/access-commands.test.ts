@@ -14,7 +14,6 @@ import {
   failing,
   INSTANT,
   json,
-  prepareAccess,
   printed,
   READ_7001,
   root,
@@ -22,8 +21,6 @@ import {
 } from '../support/access-commands.ts';
 import { filesBelow } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
-
-prepareAccess();
 
 const reader = createAccessReader(join(root, 'access.db'));
 after(reader.close);

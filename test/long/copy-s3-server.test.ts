@@ -1,12 +1,14 @@
 /** A copy's place on a real S3 service: Ceph. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { AwsV4Signer } from 'aws4fetch';
 import { openPlace } from '../../src/copy/open-place.ts';
 import { type PlaceSettings, Unreachable } from '../../src/copy/place.ts';
+import { unlessError } from '../../src/refused.ts';
 import { freePort } from '../support/free-port.ts';
 import { testPlaces } from '../support/place-cases.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -39,12 +41,9 @@ async function startCeph() {
     const isRunning = child.exitCode === null && child.signalCode === null;
     const pids = join(folder, 'pids');
     // The script ends with the last of them.
-    for (const pid of existsSync(pids) ? readFileSync(pids, 'utf8').trim().split('\n') : []) {
-      try {
-        process.kill(Number(pid));
-      } catch {}
-    }
-    if (isRunning) await new Promise((resolve) => child.once('exit', resolve));
+    for (const pid of existsSync(pids) ? readFileSync(pids, 'utf8').trim().split('\n') : [])
+      unlessError(false, () => process.kill(Number(pid)));
+    if (isRunning) await once(child, 'exit');
   };
   try {
     await until(`Ceph to start`, () => {

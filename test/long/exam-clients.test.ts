@@ -15,21 +15,18 @@ import { inFolder, runProgram } from '../support/program.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { compileClient, writeTypedClient } from '../support/typed-client.ts';
 
-interface Result {
-  readonly code: number | null;
-  readonly passed: boolean;
-  readonly outcomes: Readonly<Record<string, string>>;
-  readonly findings: readonly Finding[];
-}
+type Result = Awaited<ReturnType<typeof exam>>;
 
 /** @param client a command; @param copy another, which prints its copy */
-async function exam(lab: Lab, client?: string, copy?: string, ...more: string[]): Promise<Result> {
+async function exam(lab: Lab, client?: string, copy?: string, ...more: string[]) {
   const options = [...(client ? ['--client', client] : []), ...(copy ? ['--copy', copy] : []), ...more];
   const run = runProgram(['lab', 'exam', '--json', '--data', lab.data, ...options]);
   const code = await run.ended;
   assert.ok(run.stdout().startsWith('{'), `exit code ${code}: ${run.stderr()}`);
   const { passed, findings }: { passed: boolean; findings: Finding[] } = JSON.parse(run.stdout());
-  const outcomes = Object.fromEntries(findings.map(({ rule, outcome }) => [rule, outcome]));
+  const outcomes: Record<string, string> = Object.fromEntries(
+    findings.map(({ rule, outcome }) => [rule, outcome]),
+  );
   return { code, passed, findings, outcomes };
 }
 

@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { before, test } from 'node:test';
+import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { buildSync } from 'esbuild';
 import { sharedAppliance } from '../support/appliance.ts';
@@ -23,16 +23,14 @@ const row = newRow({ article_publisher_id: 19, article_publisher_name: 'Example 
 
 const appliance = await sharedAppliance();
 
-before(async () => {
-  for (const name of ['package.json', 'package-lock.json'])
-    copyFileSync(path.join(import.meta.dirname, 'generators', name), path.join(folder, name));
-  copyFileSync(path.join(root, '.npmrc'), path.join(folder, '.npmrc'));
-  // Without the packages' own install scripts. It needs a registry or a filled cache.
-  const shell = process.platform === 'win32';
-  execFileSync('npm', ['ci', '--ignore-scripts', '--prefer-offline'], { cwd: folder, stdio: 'pipe', shell });
-  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));
-  writeFileSync(path.join(folder, 'openapi.json'), appliance.cli(['openapi']).stdout);
-});
+for (const name of ['package.json', 'package-lock.json'])
+  copyFileSync(path.join(import.meta.dirname, 'generators', name), path.join(folder, name));
+copyFileSync(path.join(root, '.npmrc'), path.join(folder, '.npmrc'));
+// Without the packages' own install scripts. It needs a registry or a filled cache.
+const shell = process.platform === 'win32';
+execFileSync('npm', ['ci', '--ignore-scripts', '--prefer-offline'], { cwd: folder, stdio: 'pipe', shell });
+await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));
+writeFileSync(path.join(folder, 'openapi.json'), appliance.cli(['openapi']).stdout);
 
 /** Runs a script of an installed package, with the project's Node. */
 function run(script: string, ...args: string[]): void {

@@ -49,28 +49,6 @@ function serverOf(name: string, port: number, more: string): string {
     .replace('location / {', `location / { proxy_bind ${PROXY}; ${more}`);
 }
 
-before(async () => {
-  if (skip) return;
-  appliance = await startAppliance({
-    WIREWATCH_SERVER_TRUSTED_PROXIES: PROXY,
-    WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000000',
-  });
-  folder = testFolder();
-  ports.buffered = await freePort();
-  ports.streamed = await freePort();
-  const buffered = serverOf('buffered', ports.buffered, '');
-  const streamed = serverOf('streamed', ports.streamed, 'proxy_request_buffering off;');
-  nginx = startNginx(folder, `${buffered}${streamed}`);
-  await until('nginx', async () => (await ask(ports.streamed, me())).startsWith('HTTP/1.1 200'));
-});
-
-after(async () => {
-  if (skip) return;
-  nginx?.kill();
-  if (nginx?.exitCode === null) await once(nginx, 'exit');
-  await appliance?.stop();
-});
-
 const me = (headers = '') =>
   rawRequest('GET /v1/me', `Connection: close\r\n${bearer(appliance.key)}${headers}`);
 
@@ -88,6 +66,26 @@ function addresses() {
 }
 
 describe('through nginx', { skip }, () => {
+  before(async () => {
+    appliance = await startAppliance({
+      WIREWATCH_SERVER_TRUSTED_PROXIES: PROXY,
+      WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000000',
+    });
+    folder = testFolder();
+    ports.buffered = await freePort();
+    ports.streamed = await freePort();
+    const buffered = serverOf('buffered', ports.buffered, '');
+    const streamed = serverOf('streamed', ports.streamed, 'proxy_request_buffering off;');
+    nginx = startNginx(folder, `${buffered}${streamed}`);
+    await until('nginx', async () => (await ask(ports.streamed, me())).startsWith('HTTP/1.1 200'));
+  });
+
+  after(async () => {
+    nginx?.kill();
+    if (nginx?.exitCode === null) await once(nginx, 'exit');
+    await appliance?.stop();
+  });
+
   test('an ambiguous request hides no other, and spoils no answer to another client', async () => {
     const hidden = me(`X-Forwarded-For: ${SPOOFED}\r\n`);
     for (const port of Object.values(ports)) {

@@ -68,7 +68,7 @@ const WEEK: Readonly<Record<string, () => Promise<void>>> = {
     const [id, { row }] = newest('t.7001.');
     const first_detected_at = '2026-09-15T10:00:00Z';
     await deliver([backfill('june', '2026-06-01', 300, { ...row, first_detected_at })]);
-    assert.equal((await read(writer, `/v1/detections/${id}`)).first_detected_at, first_detected_at);
+    assert.equal((await reader(writer).read(`/v1/detections/${id}`)).first_detected_at, first_detected_at);
   },
   async '24 10:00 a customer is removed: nothing of him is left on either machine, or in the copy'() {
     writer.cli(['account', 'remove', 'other', '--yes']);
@@ -219,11 +219,7 @@ async function comeBack(machine: Installation): Promise<void> {
   await start(machine);
 }
 
-const get = (machine: Installation, path: string, key = one.key) =>
-  readerOf(running(machine).url, key).get(path);
-
-const read = (machine: Installation, path: string, key = one.key) =>
-  readerOf(running(machine).url, key).read(path);
+const reader = (machine: Installation, key = one.key) => readerOf(running(machine).url, key);
 
 /** History: a row an hour for each of two subscriptions. */
 function backfill(label: string, from: string, hours: number, ...more: Row[]): week.ExportFile {
@@ -299,7 +295,7 @@ async function checkAlerts(nowMs: number): Promise<void> {
     if (isBlocked) open.delete('ingest stalled');
     assert.deepEqual([...open].sort(), names, formatMs(nowMs));
   });
-  const { status } = await get(writer, '/v1/health');
+  const { status } = await reader(writer).get('/v1/health');
   assert.equal(status, NEED_SOMEONE.some((name) => names.includes(name)) ? 503 : 200, formatMs(nowMs));
 }
 
@@ -313,7 +309,7 @@ async function clientsRead(): Promise<void> {
 async function everythingOf(machine: Installation, key?: string): Promise<Map<string, string>> {
   const client = new Follower();
   client.position = `since=${formatMs(BEGIN_MS)}`;
-  await client.follow((path) => read(machine, path, key));
+  await client.follow((path) => reader(machine, key).read(path));
   return week.comparable([...client.copy.values()]);
 }
 
@@ -342,7 +338,9 @@ async function compare(nowMs: number): Promise<void> {
   const dayOf = (ms: number) => week.berlin(ms).slice(0, 10);
   const day = dayOf(nowMs - DAY_MS);
   const period = `from=${day}&to=${day}&time_zone=${week.ZONE}&limit=1000`;
-  const { data } = await read(standby, `/v1/detections?subscription_id=7001&content_type=text&${period}`);
+  const { data } = await reader(standby).read(
+    `/v1/detections?subscription_id=7001&content_type=text&${period}`,
+  );
   const isOfDay = ([id, { first }]: [string, Newest]) =>
     /^t.7001/.test(id) && dayOf(Date.parse(first)) === day;
   const ids = [...model.newest].filter(isOfDay).map(([id]) => id);
@@ -350,7 +348,7 @@ async function compare(nowMs: number): Promise<void> {
   for (const [name, { key, untilMs }] of keys)
     for (const machine of [writer, standby])
       await eventually(async () => {
-        const { status } = await get(machine, '/v1/me', key);
+        const { status } = await reader(machine, key).get('/v1/me');
         assert.equal(status, nowMs < untilMs ? 200 : 401, `the key ${name}`);
       });
 }

@@ -1,6 +1,5 @@
 /** Commands on one data folder with two accounts and three subscriptions, and assertions on their results. */
 import assert from 'node:assert/strict';
-import { before } from 'node:test';
 import { runToEnd } from './command.ts';
 import { testFolder } from './test-folder.ts';
 
@@ -14,17 +13,6 @@ export const READ_7001 = [
 
 /** The data folder, shared by all tests of a file. */
 export const root = testFolder();
-
-/** Call it once, at the top of a test file. */
-export function prepareAccess(): void {
-  before(async () => {
-    await json('account', 'add', 'acme', '--name', 'Acme News');
-    await json('account', 'add', 'other', '--name', 'Other');
-    await json('subscription', 'add', '7001', '--account', 'acme');
-    await json('subscription', 'add', '7002', '--account', 'acme', '--content-types', 'text');
-    await json('subscription', 'add', '8001', '--account', 'other');
-  });
-}
 
 /** Runs one command on the shared data folder, unless it names another. */
 export const wirewatch = async (...args: string[]) => runToEnd(args, { WIREWATCH_DATA: root });
@@ -48,3 +36,9 @@ export async function failing(code: number, message: RegExp, ...args: string[]):
 export function createKey(...more: string[]) {
   return json('key', 'create', ...READ_7001, ...more);
 }
+
+await json('account', 'add', 'acme', '--name', 'Acme News');
+await json('account', 'add', 'other', '--name', 'Other');
+await json('subscription', 'add', '7001', '--account', 'acme');
+await json('subscription', 'add', '7002', '--account', 'acme', '--content-types', 'text');
+await json('subscription', 'add', '8001', '--account', 'other');

@@ -1,11 +1,10 @@
 /** A store with the account acme and its keys, as requests read it. */
 import { join } from 'node:path';
-import { after, before } from 'node:test';
-import { type AccessReader, createAccessReader } from '../../src/auth/access-reader.ts';
+import { after } from 'node:test';
+import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
 import type { KeyTerms } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
-import type { Database } from '../../src/store/database.ts';
 import { addTestKey, openAccess } from './access.ts';
 import { testFolder } from './test-folder.ts';
 
@@ -15,18 +14,13 @@ export const HERE = '192.0.2.7';
 
 /** The data folder. */
 export const root = testFolder();
-export let db: Database;
-export let store: AccessReader;
-
-before(() => {
-  db = openAccess(root, { create: true });
-  addAccount(db, { id: 'acme', name: 'Acme News', daily_rows: 5000 }, NOW_MS);
-  addAccount(db, { id: 'other', name: 'Other' }, NOW_MS);
-  const zone = { account_id: 'acme', time_zone: 'Europe/Berlin' };
-  addSubscription(db, { id: 7002, ...zone }, NOW_MS);
-  addSubscription(db, { id: 7001, name: 'Wire', ...zone }, NOW_MS);
-  store = createAccessReader(join(root, 'access.db'));
-});
+export const db = openAccess(root, { create: true });
+addAccount(db, { id: 'acme', name: 'Acme News', daily_rows: 5000 }, NOW_MS);
+addAccount(db, { id: 'other', name: 'Other' }, NOW_MS);
+const zone = { account_id: 'acme', time_zone: 'Europe/Berlin' };
+addSubscription(db, { id: 7002, ...zone }, NOW_MS);
+addSubscription(db, { id: 7001, name: 'Wire', ...zone }, NOW_MS);
+export const store = createAccessReader(join(root, 'access.db'));
 
 after(() => {
   store.close();

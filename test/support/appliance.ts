@@ -150,12 +150,12 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
     /** The current run. */
     serving: () => serving,
     /** Waits for the first line of the current run with this message, and such members. */
-    logged: (message: RegExp, members: Readonly<Record<string, unknown>> = {}): Promise<LogLine> =>
-      serving.logged(
-        `${message} ${JSON.stringify(members)}`,
-        (line) =>
-          message.test(line.msg) && Object.entries(members).every(([name, value]) => line[name] === value),
-      ),
+    logged(message: RegExp, members: Readonly<Record<string, unknown>> = {}): Promise<LogLine> {
+      const hasAll = (line: LogLine) =>
+        Object.entries(members).every(([name, value]) => line[name] === value);
+      const what = `${message} ${JSON.stringify(members)}`;
+      return serving.logged(what, (line) => message.test(line.msg) && hasAll(line));
+    },
     /** The JSON body of a successful response. */
     read: (path: string, key = installation.key) => readerOf(serving.url, key).read(path),
     /** The detection with this id; null if the key cannot read one. */

@@ -80,13 +80,10 @@ export async function assertAccessible(page: Page, what: string): Promise<void> 
     'axe.run(document).then((result) => result.violations)',
   );
   const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-  const shown = serious.map(
-    ({ id, nodes }) =>
-      `${id}: ${nodes
-        .slice(0, 3)
-        .map((node) => `${node.html} ${node.failureSummary ?? ''}`)
-        .join('\n')}`,
-  );
+  const shown = serious.map(({ id, nodes }) => {
+    const some = nodes.slice(0, 3).map((node) => `${node.html} ${node.failureSummary ?? ''}`);
+    return `${id}: ${some.join('\n')}`;
+  });
   assert.deepEqual(shown, [], `${what}: ${violations.map(({ id }) => id).join(', ')}`);
 }
 

@@ -3,7 +3,6 @@ import { spawnSync } from 'node:child_process';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { before } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 import { testFolder } from './test-folder.ts';
 
@@ -33,22 +32,14 @@ function create(folder: string, name: string, subject: string, ...more: string[]
 const EC = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256'];
 
 /** Creates NAME.pem and NAME.key: self-signed, for localhost, 127.0.0.1 and ::1. */
-export function makeCertificate(
-  folder: string,
-  name: string,
-  key: 'ec' | 'rsa' = 'ec',
-  days = 90,
-): CertificateFiles {
+export function makeCertificate(folder: string, name: string, key: 'ec' | 'rsa' = 'ec', days = 90) {
   const names = ['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1'];
   const newKey = key === 'rsa' ? ['-newkey', 'rsa:2048'] : EC;
   return create(folder, name, name, ...newKey, ...names, '-days', `${days}`);
 }
 
 /** Creates an authority, and NAME.pem and NAME.key that it signs, for localhost. */
-export function makeAuthority(
-  folder: string,
-  name: string,
-): CertificateFiles & { readonly authority: string } {
+export function makeAuthority(folder: string, name: string) {
   const { certificate: authority, key } = makeCertificate(folder, `${name}-authority`);
   const names = ['-addext', 'subjectAltName=DNS:localhost', '-addext', 'basicConstraints=critical,CA:FALSE'];
   const files = create(folder, name, 'localhost', ...EC, ...names, '-CA', authority, '-CAkey', key);
@@ -58,14 +49,10 @@ export function makeAuthority(
 /** A folder of certificates, shared by the tests of a file. */
 export function useCertificates() {
   const folder = testFolder();
-  before(() => {
-    if (WITHOUT_OPENSSL) return;
-    makeCertificate(folder, 'first');
-    makeCertificate(folder, 'second');
-  });
+  if (!WITHOUT_OPENSSL) for (const name of ['first', 'second']) makeCertificate(folder, name);
   return {
     folder,
-    /** Two certificates, created before the tests run. */
+    /** Two certificates. */
     first: filesOf(folder, 'first'),
     second: filesOf(folder, 'second'),
     /** A copy of a pair, to overwrite. */

@@ -102,23 +102,14 @@ export class Unsynced {
 
   note(call: DiskCall): void {
     const { path } = call;
-    switch (call.call) {
-      case 'create':
-        this.names.add(path);
-        return;
-      case 'write':
-        this.content.add(path);
-        return;
-      case 'sync':
-        this.content.delete(path);
-        for (const set of [this.names, this.removed])
-          for (const name of [...set]) if (dirname(name) === path) set.delete(name);
-        return;
-      case 'remove':
-        this.#forget(path);
-        return;
-      default:
-        this.#name(call);
+    if ('to' in call) this.#name(call);
+    else if (call.call === 'create') this.names.add(path);
+    else if (call.call === 'write') this.content.add(path);
+    else if (call.call === 'remove') this.#forget(path);
+    else {
+      this.content.delete(path);
+      for (const set of [this.names, this.removed])
+        for (const name of [...set]) if (dirname(name) === path) set.delete(name);
     }
   }
 

@@ -1,7 +1,9 @@
 /** The state of an installation on disk, running or killed: waiting files, alerts, log, detections. */
+import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import { applyingFiles } from '../../src/ingest/files/file-record.ts';
 import { isObject } from '../../src/is-object.ts';
@@ -23,17 +25,9 @@ export function filesWaiting(drop: string): string[] {
 
 /** The open alerts of the appliance that runs on a data folder, from its memory. */
 export async function alertsOf({ data }: Pick<Installation, 'data'>): Promise<AlertDocument[]> {
-  const socketPath = join(data, 'control.sock');
-  return new Promise((resolve, reject) => {
-    const sent = request(
-      { socketPath, agent: false, method: 'POST', path: '/operations/alert-list' },
-      async (response) => {
-        const text = await response.setEncoding('utf8').toArray();
-        resolve(JSON.parse(text.join('')).value);
-      },
-    );
-    sent.once('error', reject).end();
-  });
+  const asked = { socketPath: join(data, 'control.sock'), path: '/operations/alert-list', method: 'POST' };
+  const [response] = await once(request({ ...asked, agent: false }).end(), 'response');
+  return JSON.parse(await text(response)).value;
 }
 
 /** @returns names of the open alerts */
@@ -83,8 +77,8 @@ export function isErrorLine({ level }: LogLine): boolean {
 export function loggedFiles(data: string): LoggedFile[] {
   const files: LoggedFile[] = [];
   for (const { part } of entriesAfter(join(data, 'log'), null)) {
-    for (const text of part.lines()) {
-      const line = parse(text);
+    for (const logged of part.lines()) {
+      const line = parse(logged);
       if (isObject(line) && line.put === 'ingest_file') files.push(JSON.parse(JSON.stringify(line.row)));
     }
   }

@@ -1,6 +1,7 @@
 /** Which files processes have open, by /proc of Linux. */
 import { readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { unlessError } from '../../src/refused.ts';
 
 /** @returns the paths below a folder that this process has open, in any thread */
 export function openFilesBelow(folder: string): string[] {
@@ -15,14 +16,7 @@ export function isOpen(path: string): boolean {
 /** @param pid of a process, or `self`; @returns the paths of its open files, and what stands for pipes and sockets */
 export function openFiles(pid: string): string[] {
   const folder = join('/proc', pid, 'fd');
-  return orNone(() => readdirSync(folder)).flatMap((fd) => orNone(() => [readlinkSync(join(folder, fd))]));
-}
-
-/** A process can end, and close a file, at any time. */
-function orNone(list: () => string[]): string[] {
-  try {
-    return list();
-  } catch {
-    return [];
-  }
+  // A process can end, and close a file, at any time.
+  const open = unlessError<string[], []>([], () => readdirSync(folder));
+  return open.flatMap((fd) => unlessError([], () => readlinkSync(join(folder, fd))));
 }

@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { unlessError } from '../../src/refused.ts';
 import { checkResponsesOf } from './checked-fetch.ts';
 import { programCommand } from './command.ts';
 import { pauseMs } from './until.ts';
@@ -139,9 +140,6 @@ export async function inFolder(use: (folder: string) => Promise<void>): Promise<
 }
 
 function parseLine(text: string): LogLine {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return { level: 'not a log line', msg: text };
-  }
+  const otherwise: LogLine = { level: 'not a log line', msg: text };
+  return unlessError<LogLine, LogLine>(otherwise, () => JSON.parse(text));
 }

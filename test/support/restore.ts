@@ -2,51 +2,38 @@
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { after, before } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from './appliance.ts';
+import { sharedAppliance } from './appliance.ts';
 import { runToEnd, succeed } from './command.ts';
 import { reading } from './database-content.ts';
-import { fileName, ndjson, newRow, newRows, nextWindowMs, type Row } from './export-files.ts';
+import { fileName, ndjson, newRow, newRows, nextWindowMs } from './export-files.ts';
 import { serve } from './program.ts';
 import { filesBelow, testFolder } from './test-folder.ts';
 
-export let appliance: Appliance;
 export const work = testFolder();
+export const appliance = await sharedAppliance();
+/** The first detection. */
+export const first = newRow({ article_headline: 'right' });
+const rows = [first, ...newRows(49)];
+await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
 /** A copy with 50 detections, and the number of its last entry. */
-export let backup: string;
-export let backedUp: number;
-/** The data folder with 51 detections, and a copy of them. */
-export let stopped: string;
-export let whole: string;
-/** The first detection, and the 51st. */
-export let first: Row;
-export let added: Row;
+export const backup = join(work, 'backup');
+export const backedUp: number = JSON.parse(appliance.cli(['backup', backup, '--json']).stdout).entries;
 /** A time before the 51st detection. */
-export let backedUpAtMs: number;
-showLogOfFailures(() => appliance?.serving());
-before(async () => {
-  backup = join(work, 'backup');
-  appliance = await startAppliance();
-  first = newRow({ article_headline: 'right' });
-  const rows = [first, ...newRows(49)];
-  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
-  backedUp = JSON.parse(appliance.cli(['backup', backup, '--json']).stdout).entries;
-  backedUpAtMs = Math.floor(Date.now() / 1000) * 1000;
-  // Entries have times in whole seconds.
-  await sleep(1100 - (Date.now() % 1000));
-  const window = nextWindowMs();
-  added = newRow();
-  const wrong = { ...first, article_headline: 'WRONG', last_scored_at: formatMs(window + 60_000) };
-  await appliance.dropped(fileName('newswire', window), ndjson([added, wrong]));
-  await appliance.serving().stop();
-  // Without writers.
-  stopped = copyOf(appliance.data, 'stopped');
-  await appliance.restart();
-  whole = backupOf(copyOf(stopped, 'whole-data'), 'whole');
-});
-after(() => appliance?.stop());
+export const backedUpAtMs = Math.floor(Date.now() / 1000) * 1000;
+// Entries have times in whole seconds.
+await sleep(1100 - (Date.now() % 1000));
+const windowMs = nextWindowMs();
+/** The 51st detection. */
+export const added = newRow();
+const wrong = { ...first, article_headline: 'WRONG', last_scored_at: formatMs(windowMs + 60_000) };
+await appliance.dropped(fileName('newswire', windowMs), ndjson([added, wrong]));
+await appliance.serving().stop();
+/** The data folder with 51 detections, copied without writers, and a copy of them. */
+export const stopped = copyOf(appliance.data, 'stopped');
+await appliance.restart();
+export const whole = backupOf(copyOf(stopped, 'whole-data'), 'whole');
 
 export function run(...args: string[]) {
   return runToEnd(args);
@@ -97,11 +84,8 @@ export const epochsIn = (folder: string) =>
 export async function served(data: string): Promise<readonly Record<string, unknown>[]> {
   const isThere = existsSync(join(data, 'detections.db'));
   const serving = await serve(data);
-  if (!isThere)
-    await serving.logged(
-      'a rebuild',
-      ({ msg }) => msg === 'detections.db was brought up to date from the log',
-    );
+  const rebuilt = 'detections.db was brought up to date from the log';
+  if (!isThere) await serving.logged('a rebuild', ({ msg }) => msg === rebuilt);
   assert.equal(await serving.stop(), 0);
   return serving.log();
 }

@@ -2,18 +2,13 @@
 import assert from 'node:assert/strict';
 import { parse } from 'csv-parse/sync';
 import type { ExportName } from '../../src/detection/content-type.ts';
-import { exportRows, type SampleRow, type SampleSubscription } from '../../src/tools/generate/rows.ts';
+import { exportRows, type SampleSubscription } from '../../src/tools/generate/rows.ts';
 
 export const START_MS = Date.parse('2026-11-21T10:10:00Z');
 const content_types = ['text', 'image'] as const;
 export const BOTH: SampleSubscription[] = [7001, 7002].map((id) => ({ id, content_types }));
 
-export function rowsOf(
-  exportName: ExportName,
-  windowStartMs = START_MS,
-  rows = 3000,
-  seed = '1',
-): SampleRow[] {
+export function rowsOf(exportName: ExportName, windowStartMs = START_MS, rows = 3000, seed = '1') {
   return [...exportRows({ seed, exportName, windowStartMs, rows, subscriptions: BOTH })];
 }
 

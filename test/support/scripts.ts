@@ -1,5 +1,5 @@
 /** Runs other processes without the program's settings, and short scripts as modules. */
-import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -16,10 +16,7 @@ export function source(file: string): string {
   return JSON.stringify(pathToFileURL(path.join(root, 'src', file)).href);
 }
 
-export function runScript(
-  code: string,
-  env: Readonly<Record<string, string>> = {},
-): SpawnSyncReturns<string> {
+export function runScript(code: string, env: Readonly<Record<string, string>> = {}) {
   const args = ['--input-type=module', '--eval', code];
   return spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8', env: cleanEnv(env) });
 }

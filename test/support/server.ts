@@ -15,7 +15,7 @@ import { createDailyRows } from '../../src/limits/daily-rows.ts';
 import { createKeyUses, createSeenKeys } from '../../src/limits/key-uses.ts';
 import { openApiDocument } from '../../src/openapi/document.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { addTestKey, BOTH, type TestTerms } from './access.ts';
 import { checkResponsesOf } from './checked-fetch.ts';
 import { createTestStore } from './store.ts';
@@ -78,7 +78,9 @@ export async function startTestServer(options: TestServerOptions = {}) {
   const config = configOf(options);
   const store = createTestStore();
   const accessPath = join(store.folder, 'access.db');
-  const access = createAccess(accessPath);
+  const access = openDatabase(accessPath, 'write', ACCESS_SCHEMA);
+  addAccount(access, { id: 'agency', name: 'Agency' }, NOW_MS);
+  for (const { id } of BOTH) addSubscription(access, { id, account_id: 'agency' }, NOW_MS);
   const reader = createAccessReader(accessPath);
   const lines: Record<string, unknown>[] = [];
   const dailyRows = createDailyRows();
@@ -168,13 +170,6 @@ export async function sharedServer(options?: TestServerOptions): Promise<TestSer
   const server = await startTestServer(options);
   after(server.close);
   return server;
-}
-
-function createAccess(path: string): Database {
-  const access = openDatabase(path, 'write', ACCESS_SCHEMA);
-  addAccount(access, { id: 'agency', name: 'Agency' }, NOW_MS);
-  for (const { id } of BOTH) addSubscription(access, { id, account_id: 'agency' }, NOW_MS);
-  return access;
 }
 
 function configOf({ tls, photos, disabled = [], ...given }: TestServerOptions): Config {

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isErrorCode } from '../../src/refused.ts';
+import { isErrorCode, unlessError } from '../../src/refused.ts';
 
 const made: string[] = [];
 
@@ -49,11 +49,5 @@ export function fillDisk(path: string): void {
     }
 }
 
-export function isWritable(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
+export const isWritable = (path: string): boolean =>
+  unlessError(false, () => accessSync(path, constants.W_OK) === undefined);

@@ -71,26 +71,18 @@ export function tokenCalls(at: Pick<TestServer, 'url'>) {
   return {
     post,
     /** A refusal of credentials in HTTP Basic has its challenge. @returns the description */
-    refusal: async (status: number, error: string, ...sent: Parameters<typeof post>) =>
-      refused(
-        await post(...sent),
-        status,
-        error,
-        status === 401 && /^basic/i.test(sent[1]?.authorization ?? ''),
-      ),
+    async refusal(status: number, error: string, ...sent: Parameters<typeof post>) {
+      const isBasic = /^basic/i.test(sent[1]?.authorization ?? '');
+      return refused(await post(...sent), status, error, status === 401 && isBasic);
+    },
   };
 }
 
 /** @returns the title */
-export async function problem(
-  at: TestServer,
-  response: Response,
-  status: number,
-  code: string,
-): Promise<string> {
+export async function problem(at: TestServer, response: Response, status: number, code: string) {
   const text = await response.text();
   assert.equal(response.status, status, text);
-  const { type, title } = JSON.parse(text);
+  const { type, title }: { type: string; title: string } = JSON.parse(text);
   assert.equal(type, `${at.url}/errors/${code}`);
   return title;
 }

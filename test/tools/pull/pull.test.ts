@@ -8,6 +8,7 @@ import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { grouped } from '../../../src/counted.ts';
+import { unlessError } from '../../../src/refused.ts';
 import { formatMs, HOUR_MS, WINDOW_MS } from '../../../src/time.ts';
 import { createKey, sharedAppliance } from '../../support/appliance.ts';
 import { assertFailed, runBeside, succeedBeside } from '../../support/command.ts';
@@ -163,14 +164,11 @@ test('a key that reads too many streams is refused; one that reads fewer is not'
 
 /** The lines of the copy up to its noted length; null if none is noted yet. */
 function lines(path: string): string[] | null {
-  try {
-    const { bytes, cursor } = JSON.parse(readFileSync(`${path}.place`, 'utf8'));
-    if (cursor === null) return null;
-    const text = readFileSync(path).subarray(0, bytes).toString('utf8');
-    return text.split('\n').filter((line) => line !== '');
-  } catch {
-    return null;
-  }
+  const place = unlessError('null', () => readFileSync(`${path}.place`, 'utf8'));
+  const { bytes = 0, cursor = null } = JSON.parse(place) ?? {};
+  if (cursor === null) return null;
+  const text = readFileSync(path).subarray(0, bytes).toString('utf8');
+  return text.split('\n').filter((line) => line !== '');
 }
 
 function windowBefore(windows: number): string {
