@@ -20,13 +20,13 @@ import { LogOutput, openLogFile } from '../../src/log-output.ts';
 import { withoutSecrets } from '../../src/logger.ts';
 import { createInstallation, TEST_SETTINGS } from '../support/appliance.ts';
 import { assertFailed, runBeside } from '../support/command.ts';
-import { type Line, linesOf, serve, serving } from '../support/log-lines.ts';
+import { linesOf, serve, serving } from '../support/log-lines.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { runScript, source } from '../support/scripts.ts';
 import { words } from '../support/words.ts';
 
 /** Waits for a line with this message in a log file. */
-function lineIn(run: RunningProgram, file: string, msg: string): Promise<Line> {
+function lineIn(run: RunningProgram, file: string, msg: string) {
   return run.until(`"${msg}" in ${file}`, () =>
     existsSync(file) && readFileSync(file, 'utf8').endsWith('\n')
       ? linesOf(file).find((line) => line.msg === msg)

@@ -22,12 +22,6 @@ export type History = Awaited<ReturnType<typeof createHistory>>;
 
 export type HistoryRow = Omit<TestRow, 'version'> & { readonly given?: string; readonly withheld?: string };
 
-export interface ApplyOptions {
-  readonly batchRows?: number;
-  /** Further work in the transaction. */
-  readonly with?: (db: Database) => void;
-}
-
 /** Options of work on a log whose progress nobody looks at. */
 export const QUIETLY = { onProgress: () => {}, between: async () => {} };
 
@@ -84,10 +78,10 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
     folder,
     db: () => current().recovered.db,
     writer: () => current().writer,
-    /** Applies rows in one transaction, in batches. */
+    /** Applies rows in one transaction, in batches. `with`: further work in the transaction. */
     apply(
       rows: readonly HistoryRow[],
-      { batchRows = 500, with: inTransaction = () => {} }: ApplyOptions = {},
+      { batchRows = 500, with: inTransaction = (_db: Database): void => {} } = {},
     ): void {
       const { writer, recovered } = current();
       const applier = writer.begin();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { TEST_SETTINGS } from './appliance.ts';
-import { type RunningProgram, runProgram } from './program.ts';
+import { type LogLine, type RunningProgram, runProgram } from './program.ts';
 
 /** Starts `serve` in a folder, optionally with `[log] file`. */
 export function serve(folder: string, file = ''): RunningProgram {
@@ -15,14 +15,7 @@ export function serving(folder: string): string[] {
   return ['serve', '--data', path.join(folder, 'data'), '--port', '0'];
 }
 
-export interface Line {
-  readonly level: string;
-  readonly msg: string;
-  readonly url?: string;
-  readonly request_id?: string;
-}
-
-export function linesOf(file: string): Line[] {
+export function linesOf(file: string): LogLine[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').split('\n');
   assert.equal(lines.pop(), '', `${file} ends in the middle of a line`);
