@@ -5,7 +5,7 @@ import { describe, mock, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { ALERT_NAMES, type Alert, isPageWorthy } from '../../src/health/alert-texts.ts';
 import { disksOf, isAnswering, isGettingFull } from '../../src/health/disk.ts';
-import { evaluateHealth, type Situation, stalledExports } from '../../src/health/rules.ts';
+import { evaluateHealth, type Situation, stalledAlerts } from '../../src/health/rules.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/time.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -68,14 +68,13 @@ describe('the rules of health', () => {
     const health = evaluateHealth(situation, [], NOW);
     assert.equal(health.status, 'ok');
     assert.equal(health.exports.imagewire.newest_done, null);
-    assert.deepEqual(stalledExports(situation, { before: new Set(), isCheck: true }, NOW), new Set());
+    assert.deepEqual(stalledAlerts(situation, NOW), []);
   });
 });
 
-const check = { before: new Set<ExportName>(), isCheck: true };
-const stalled = (situation: Situation) => [...stalledExports(situation, check, NOW)];
+const stalled = (situation: Situation) => stalledAlerts(situation, NOW).map(({ of }) => of);
 
-test('opens at a check, for each export whose newest window ended more than 45 minutes ago', () => {
+test('ingest is stalled for each export whose newest window ended more than 45 minutes ago', () => {
   assert.deepEqual(stalled(ages(45 * MINUTE_MS, 45 * MINUTE_MS)), []);
   assert.deepEqual(stalled(ages(45 * MINUTE_MS + 1, 0)), ['newswire']);
   assert.deepEqual(stalled(ages(46 * MINUTE_MS, 46 * MINUTE_MS)), ['newswire', 'imagewire']);
