@@ -27,7 +27,7 @@ import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses, createSeenKeys } from './limits/key-uses.ts';
 import { createRequestCounts } from './limits/request-counts.ts';
-import { createUsageKeeper, NO_USAGE, readUsage, type Usage, writeUsageFile } from './limits/usage.ts';
+import { createUsageKeeper, NO_USAGE, readUsage, type Usage } from './limits/usage.ts';
 import { startScrubs } from './log/scrub-schedule.ts';
 import type { Logger } from './logger.ts';
 import { openApiDocument } from './openapi/document.ts';
@@ -268,18 +268,13 @@ function keepUsage(
     const [rows, uses, seen] = [dailyRows.all(), keyUses.all(), seenKeys.all(now())];
     return { format: 'wirewatch usage 1', rows, uses, seen, ...requests.history() };
   };
-  return createUsageKeeper({
-    text: () => JSON.stringify(counts()),
-    write: (text) => writeUsageFile(usage, text),
-    onFailure: (error) => {
-      if (error === null) log.info('row counts can be saved again');
-      else
-        log.warn(
-          { err: error },
-          'cannot save the row counts of the daily allowance: a restart would lose them',
-        );
-    },
-  });
+  const failing = 'cannot save the row counts of the daily allowance: a restart would lose them';
+  return createUsageKeeper(
+    usage,
+    () => JSON.stringify(counts()),
+    (error) =>
+      error === null ? log.info('row counts can be saved again') : log.warn({ err: error }, failing),
+  );
 }
 
 interface OperationParts extends Stores {

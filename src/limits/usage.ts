@@ -65,29 +65,22 @@ export async function writeUsageFile(path: string, text: string): Promise<void> 
 
 const WRITE_EVERY_MS = paced(2 * SECOND_MS);
 
-export interface UsageKeeperOptions {
-  /** The content of the file, as it is to be now. */
-  readonly text: () => string;
-  readonly write: (text: string) => Promise<void>;
-  /** Called at the first of several failures in a row, and with null when a write succeeds again. No count is lost. */
-  readonly onFailure: (error: unknown) => void;
-  /** Null: writes only when `write` is called. */
-  readonly everyMs?: number | null;
-}
-
-/** Has the counts written every two seconds and at a clean stop. A crash forgets the rows read since. */
-export function createUsageKeeper(options: UsageKeeperOptions) {
-  const { text, onFailure, everyMs = WRITE_EVERY_MS } = options;
+/**
+ * Writes the counts every two seconds and at a clean stop. A crash forgets the rows read since.
+ * @param textNow the content of the file, as it is to be
+ * @param onFailure called at the first of several failures in a row, and with null when a write succeeds again; no count is lost
+ */
+export function createUsageKeeper(path: string, textNow: () => string, onFailure: (error: unknown) => void) {
   let isFailing = false;
   /** Compared as it is, since most runs of a quiet appliance change nothing. */
   let written: string | null = null;
 
   async function writeNow(): Promise<void> {
-    const content = text();
-    if (content === written) return;
+    const text = textNow();
+    if (text === written) return;
     try {
-      await options.write(content);
-      written = content;
+      await writeUsageFile(path, text);
+      written = text;
       if (isFailing) onFailure(null);
       isFailing = false;
     } catch (error) {
@@ -98,7 +91,7 @@ export function createUsageKeeper(options: UsageKeeperOptions) {
 
   /** Never rejects. */
   const write = oneAtATime(writeNow);
-  const timer = everyMs === null ? undefined : setInterval(write, everyMs).unref();
+  const timer = setInterval(write, WRITE_EVERY_MS).unref();
   return {
     write,
     async close() {
