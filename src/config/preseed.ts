@@ -32,7 +32,7 @@ const ENTRIES_MAX = 1000;
 
 interface PreseedSource {
   readonly file: string;
-  /** The parsed values of `accounts`, `subscriptions` and `keys`; absent if there are none. */
+  /** The parsed file. */
   readonly tables: Readonly<Record<string, unknown>>;
   /** The default prefix of keys: the setting `[keys] prefix`. */
   readonly prefix: string;
@@ -61,7 +61,9 @@ export function readPreseed(source: PreseedSource, problems: string[]): Preseed 
     members: Own,
     check: (entry: object, complain: Complain) => void = () => {},
   ): (ValuesOf<Own> & Placed)[] {
-    const entries = tables[table] ?? [];
+    const given = tables[table] ?? [];
+    // It is a section: TOML allows only one of [keys] and [[keys]] in a file.
+    const entries = table === 'keys' && isTable(given) ? [] : given;
     const refuse = (place: string, expected: string, found: string) => {
       problems.push(`${file}, ${place}: expected ${expected}, found ${found}`);
       return [];
