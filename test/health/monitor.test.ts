@@ -257,7 +257,7 @@ test('an alert whose detail changes stays open', async () => {
   refuse('b.md5');
   conditions.set('file stuck', 'b: EACCES');
   nowMs += 2 * HOUR_MS;
-  await told('2 files were refused, most recently b.md5');
+  await told('refused b.md5 and 1 more file');
   await told('b: EACCES');
   await told(`the clock shows ${formatMs(nowMs)}`);
   assert.deepEqual(commands.toSorted(), all);
