@@ -1,9 +1,8 @@
 /** The monitor: which alerts it opens, based on databases, disks and clock, and where it reports them. */
 import assert from 'node:assert/strict';
 import fs, { copyFileSync, renameSync, type StatsFs, writeFileSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { afterEach, beforeEach, mock, test } from 'node:test';
+import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
@@ -16,6 +15,7 @@ import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
+import { patchedAll } from '../support/patched-fs.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 import { until } from '../support/until.ts';
 
@@ -152,28 +152,26 @@ test('a disk that is getting full and then answers late stays an alert, until it
   const [full, roomy] = [0, stats.blocks].map((bavail) => ({ ...stats, bavail }) as StatsFs);
   const late = Promise.withResolvers<StatsFs>();
   let answer: unknown = full;
-  const asked = mock.method(fs.promises, 'statfs', async () => answer);
-  syncBuiltinESMExports();
-  try {
-    start(both, { copy: '/share' });
+  let asked = 0;
+  using _ = patchedAll(fs.promises, ['statfs'], async () => {
+    asked += 1;
+    return answer;
+  });
+  start(both, { copy: '/share' });
+  monitor.suspectDisks();
+  await waitFor(() => conditions.has('disk getting full'));
+  answer = late.promise;
+  asked = 0;
+  monitor.suspectDisks();
+  await waitFor(() => asked > 0);
+  await sleep(1500);
+  assert.ok(conditions.has('disk getting full'));
+  answer = roomy;
+  late.resolve(roomy ?? stats);
+  await waitFor(() => {
     monitor.suspectDisks();
-    await waitFor(() => conditions.has('disk getting full'));
-    answer = late.promise;
-    const before = asked.mock.callCount();
-    monitor.suspectDisks();
-    await waitFor(() => asked.mock.callCount() > before);
-    await sleep(1500);
-    assert.ok(conditions.has('disk getting full'));
-    answer = roomy;
-    late.resolve(roomy ?? stats);
-    await waitFor(() => {
-      monitor.suspectDisks();
-      return !conditions.has('disk getting full');
-    });
-  } finally {
-    mock.restoreAll();
-    syncBuiltinESMExports();
-  }
+    return !conditions.has('disk getting full');
+  });
 });
 
 test('damage found by a request is reported, and health then has nulls', () => {
