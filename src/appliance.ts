@@ -14,7 +14,7 @@ import { createAccessReader } from './auth/access-reader.ts';
 import { Denials } from './auth/denials.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
-import { type Config, enabledExports } from './config/load.ts';
+import { type Config, holdRules } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/alert-conditions.ts';
 import { alertDocument } from './health/alert-texts.ts';
@@ -112,8 +112,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     detections: { path: folder.detections, reader: stores.detections },
     access: stores.access,
     conditions,
-    enabled: enabledExports(config),
-    failed_windows: config.ingest.failed_windows,
+    rules: holdRules(config),
     folders: diskFolders(config),
     alertCommand: createAlertCommand(config.alerts.command, log),
     role: copy.role,

@@ -14,6 +14,7 @@ import { didYouMean } from '../nearest.ts';
 import { listed, misconfigured } from '../refused.ts';
 import { dataFolder as foldersIn, usedFolders } from '../store/folder.ts';
 import { formatMs, parseInstant } from '../time.ts';
+import type { HoldRules } from '../windows/ledger.ts';
 import { exportShapes, refuseShapes } from './export-settings.ts';
 import { readConfigFile, tableOfText } from './file.ts';
 import { isLoopback, trustedProxies } from './listening.ts';
@@ -250,8 +251,8 @@ export interface ExportSwitches {
   readonly exports: Readonly<Record<ExportName, { readonly enabled: boolean }>>;
 }
 
-export function enabledExports({ exports }: ExportSwitches): ReadonlySet<ExportName> {
-  return new Set(EXPORT_NAMES.filter((name) => exports[name].enabled));
+export function enabledExports({ exports }: ExportSwitches): readonly ExportName[] {
+  return EXPORT_NAMES.filter((name) => exports[name].enabled);
 }
 
 /** The drop folder, and how the names in it are parsed. */
@@ -260,7 +261,6 @@ export function dropNames(config: Pick<Settings, 'exports' | 'ingest'>) {
 }
 
 /** Which files are held until an operator resets or accepts their window. */
-export function holdRules(settings: ExportSwitches & Pick<Settings, 'ingest'>) {
-  const { failed_windows } = settings.ingest;
-  return { failed_windows, enabled_exports: [...enabledExports(settings)] };
+export function holdRules(settings: ExportSwitches & Pick<Settings, 'ingest'>): HoldRules {
+  return { failed_windows: settings.ingest.failed_windows, enabled_exports: enabledExports(settings) };
 }

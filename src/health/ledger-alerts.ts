@@ -69,18 +69,10 @@ export const REFUSED_FILES = `
   SELECT count(*) AS files, min(finished_at) AS since, max(number) AS newest, name, report ->> '$.reason' AS reason
   FROM ingest_file WHERE outcome = 'refused' AND finished_at > :since`;
 
-/**
- * @param enabled the enabled exports; the others have no alerts
- * @param failedWindows what becomes of a file that is dropped for a failed window
- */
-export function ledgerAlerts(
-  db: Database,
-  enabled: ReadonlySet<ExportName>,
-  nowMs: number,
-  failedWindows: HoldRules['failed_windows'],
-): Alert[] {
+/** Exports that are switched off have none. */
+export function ledgerAlerts(db: Database, rules: HoldRules, nowMs: number): Alert[] {
   const since = nowMs - FILES_SHOWN_MS;
-  const isEnabled = (row: { readonly export: ExportName }) => enabled.has(row.export);
+  const isEnabled = (row: { readonly export: ExportName }) => rules.enabled_exports.includes(row.export);
   const windows = db
     .prepare<unknown[], WindowsRow>(WINDOWS_NOT_DONE)
     .all({ abandoned_since: nowMs - ABANDONED_SHOWN_MS });
@@ -88,7 +80,7 @@ export function ledgerAlerts(
   const skipped = db.prepare<unknown[], SkippedRow>(FILES_WITH_SKIPPED_ROWS).all({ since });
   const refused = db.prepare<unknown[], RefusedRow>(REFUSED_FILES).all({ since });
   return [
-    ...windows.filter(isEnabled).map((row) => windowsAlert(row, failedWindows)),
+    ...windows.filter(isEnabled).map((row) => windowsAlert(row, rules)),
     ...unknownWindows(db, lateBeforeMs(nowMs)).filter(isEnabled).map(lateAlert),
     ...failed.filter(isEnabled).map(failedAlert),
     ...refused.filter(({ files }) => files > 0).map(refusedAlert),
@@ -96,7 +88,7 @@ export function ledgerAlerts(
   ];
 }
 
-function windowsAlert(row: WindowsRow, failedWindows: HoldRules['failed_windows']): Alert {
+function windowsAlert(row: WindowsRow, { failed_windows }: HoldRules): Alert {
   const { export: exportName, status, windows, since, first } = row;
   const expect =
     windows < MANY_WINDOWS
@@ -104,7 +96,7 @@ function windowsAlert(row: WindowsRow, failedWindows: HoldRules['failed_windows'
       : `. If the export never had windows that old, set the first expected window: wirewatch window expect ${exportName} START`;
   const reset = `Then run: wirewatch window reset ${exportName} ${windows === 1 ? formatMs(first) : '--all'}`;
   const commands = {
-    failed: failedWindows === 'hold' ? reset : undefined,
+    failed: failed_windows === 'hold' ? reset : undefined,
     missing: `To list the windows, run: wirewatch window list ${exportName} --status missing${expect}`,
     abandoned: `To accept, run: wirewatch window accept ${exportName} ${formatMs(first)}`,
   };

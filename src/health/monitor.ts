@@ -7,7 +7,7 @@
 import { statSync } from 'node:fs';
 import { utimes } from 'node:fs/promises';
 import type { AccessReader } from '../auth/access-reader.ts';
-import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
+import { EXPORT_NAMES, perExport } from '../detection/content-type.ts';
 import { readPause } from '../ingest/operator-pause.ts';
 import type { Logger } from '../logger.ts';
 import { paced } from '../pace.ts';
@@ -30,8 +30,7 @@ export interface MonitorOptions {
   readonly detections: { readonly path: string; readonly reader: () => Database };
   readonly access: Pick<AccessReader, 'read' | 'check'>;
   readonly conditions: Conditions;
-  readonly enabled: ReadonlySet<ExportName>;
-  readonly failed_windows: HoldRules['failed_windows'];
+  readonly rules: HoldRules;
   readonly folders: DiskFolders;
   readonly alertCommand: AlertCommand;
   readonly role: () => Role;
@@ -98,12 +97,12 @@ export class Monitor {
   }
 
   #snapshot() {
-    const { conditions, enabled, now } = this.#options;
+    const { conditions, rules, now } = this.#options;
     const nowMs = now();
     this.#checkAccess();
     const isRead = this.#readLedger(nowMs);
     const newest_done = this.#ledger?.newest_done ?? NOTHING_DONE;
-    const situation = { newest_done, enabled, is_paused: this.#isPaused };
+    const situation = { newest_done, enabled: rules.enabled_exports, is_paused: this.#isPaused };
     const isCheck = isDue(this.#stallCheckedAt, STALL_CHECK_EVERY_MS, nowMs);
     if (isCheck) this.#stallCheckedAt = nowMs;
     const open = new Set(this.#stalled.map(({ of }) => of));
@@ -168,7 +167,7 @@ export class Monitor {
 
   /** @returns false if the database cannot or must not be read */
   #readLedger(nowMs: number): boolean {
-    const { conditions, detections, enabled, failed_windows } = this.#options;
+    const { conditions, detections, rules } = this.#options;
     if (conditions.has('database damaged')) return false;
     try {
       const reader = detections.reader();
@@ -181,7 +180,7 @@ export class Monitor {
           version,
           readAt: nowMs,
           newest_done: newestDoneOf(reader),
-          alerts: ledgerAlerts(reader, enabled, nowMs, failed_windows),
+          alerts: ledgerAlerts(reader, rules, nowMs),
         };
       conditions.set('database not readable', null);
       return true;

@@ -12,7 +12,6 @@ import { createTestStore, type TestStore } from '../support/store.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 const START = NOW - 40 * DAY_MS;
-const both: ReadonlySet<ExportName> = new Set(EXPORT_NAMES);
 
 let store: TestStore;
 beforeEach(() => {
@@ -26,8 +25,8 @@ const set = (status: WindowStatus, start = START, since = NOW - HOUR_MS, exportN
 const file = (members: Partial<FileRecord>) =>
   store.addFile(NOW - HOUR_MS, { window_start: START, ...members }).name;
 
-const alerts = (nowMs = NOW, enabled = both) =>
-  ledgerAlerts(store.reader, enabled, nowMs, 'hold').map(alertDocument);
+const alerts = (nowMs = NOW, enabled_exports: readonly ExportName[] = EXPORT_NAMES) =>
+  ledgerAlerts(store.reader, { enabled_exports, failed_windows: 'hold' }, nowMs).map(alertDocument);
 const names = (nowMs = NOW) => alerts(nowMs).map(({ name }) => name);
 
 describe('windows', () => {
@@ -80,7 +79,7 @@ describe('windows', () => {
     });
     const both = alerts(lateFrom + WINDOW_MS)[0]?.detail ?? '';
     assert.match(both, /^newswire: 2 late windows, .* to .*: more than an hour overdue/);
-    assert.deepEqual(alerts(lateFrom, new Set(['imagewire'])), []);
+    assert.deepEqual(alerts(lateFrom, ['imagewire']), []);
     set('missing');
     set('failed', START + WINDOW_MS);
     assert.deepEqual(names(lateFrom + WINDOW_MS).sort(), ['failed windows', 'missing windows']);
@@ -98,7 +97,7 @@ describe('windows', () => {
     set('failed');
     set('missing', START, NOW, 'imagewire');
     file({ report: { bad_rows: 1 } });
-    assert.deepEqual(alerts(NOW, new Set()), []);
+    assert.deepEqual(alerts(NOW, []), []);
   });
 });
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
-import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
+import { EXPORT_NAMES } from '../../src/detection/content-type.ts';
 import { type Conditions, createConditions } from '../../src/health/alert-conditions.ts';
 import type { DiskFolders } from '../../src/health/disk.ts';
 import { Monitor } from '../../src/health/monitor.ts';
@@ -21,8 +21,6 @@ import { until } from '../support/until.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 
-const both: ReadonlySet<ExportName> = new Set(EXPORT_NAMES);
-
 let store: TestStore;
 let access: Database;
 let accessReader: ReturnType<typeof createAccessReader>;
@@ -34,13 +32,12 @@ let reader: () => Database;
 let opened: string[];
 let commands: string[];
 
-function start(enabled = both, folders: DiskFolders = {}): void {
+function start(folders: DiskFolders = {}): void {
   monitor = new Monitor({
     detections: { path: store.path, reader: () => reader() },
     access: { read: (use) => accessReader.read(use), check: () => accessReader.check() },
     conditions,
-    enabled,
-    failed_windows: 'hold',
+    rules: { enabled_exports: EXPORT_NAMES, failed_windows: 'hold' },
     folders,
     alertCommand: { run: (event, { name }) => commands.push(`${event} ${name}`), close: () => {} },
     now: () => nowMs,
@@ -157,7 +154,7 @@ test('a disk that is getting full and then answers late stays an alert, until it
     asked += 1;
     return answer;
   });
-  start(both, { copy: '/share' });
+  start({ copy: '/share' });
   monitor.suspectDisks();
   await waitFor(() => conditions.has('disk getting full'));
   answer = late.promise;
