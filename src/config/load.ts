@@ -149,9 +149,8 @@ function resolve(settings: Settings, places: ReadonlyMap<string, string>, dataFo
       'copy.to',
       `${copy.to} is part of the ${around} folder; choose a folder elsewhere, preferably on another disk`,
     );
-  if (copy.wait && copy.to === '') refuse('copy.wait', 'to wait for the copy needs [copy] to: where that is');
-  if (copy.standby && copy.to === '')
-    refuse('copy.standby', 'a standby needs [copy] to: the copy that it follows');
+  for (const name of ['wait', 'standby'] as const)
+    if (copy[name] && copy.to === '') refuse(`copy.${name}`, 'it needs [copy] to: where the copy is kept');
   if (problems.length > 0) throw misconfigured(listed(problems, 'settings are invalid'));
   const earliestMs = parseInstant(ingest.earliest_time);
   return {

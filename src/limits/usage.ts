@@ -7,6 +7,7 @@ import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { getOrMake } from '../get-or-make.ts';
 import { oneAtATime } from '../one-at-a-time.ts';
 import { paced } from '../pace.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
@@ -121,10 +122,9 @@ export function rowsToday({ rows }: Usage, holder: RowHolder, nowMs: number): Re
 export function refusalsByKey({ refusals }: Usage): ReadonlyMap<string, readonly Omit<Refusals, 'day'>[]> {
   const sums = new Map<string, Omit<Refusals, 'day'>>();
   for (const { key_id, code, count, last_at } of refusals) {
-    const name = `${key_id} ${code}`;
-    const known = sums.get(name) ?? { count: 0, last_at: 0 };
-    const sum = { count: known.count + count, last_at: Math.max(known.last_at, last_at) };
-    sums.set(name, { key_id, code, ...sum });
+    const sum = getOrMake(sums, `${key_id} ${code}`, () => ({ key_id, code, count: 0, last_at: 0 }));
+    sum.count += count;
+    sum.last_at = Math.max(sum.last_at, last_at);
   }
   const sorted = [...sums.values()].sort((a, b) => b.count - a.count || (a.code < b.code ? -1 : 1));
   return Map.groupBy(sorted, ({ key_id }) => key_id);

@@ -11,7 +11,6 @@ import {
   type Reading,
   read,
   readInstant,
-  readSwitch,
   shown,
   wrong,
 } from '../config/option-values.ts';
@@ -126,9 +125,10 @@ export function list<Value>(
 
 /** `on` or `off`; in JSON also a boolean. */
 export function onOrOff(described: Pick<Described, 'hint' | 'placeholder'>): Member<boolean, false> {
-  return member('no', { ...described, schema: Type.Boolean() }, (json) =>
-    typeof json === 'boolean' ? read(json) : readSwitch(textOf(json) ?? ''),
-  );
+  return member('no', { ...described, schema: Type.Boolean() }, (json) => {
+    if (typeof json === 'boolean') return read(json);
+    return json === 'on' || json === 'off' ? read(json === 'on') : wrong('on or off');
+  });
 }
 
 /** Off unless it is given: on the command line an option without a value. */

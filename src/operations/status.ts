@@ -236,33 +236,24 @@ function whatToDo(held: HeldBy, { name, export: exportName, window_start, outcom
     : `Fix the file, drop it again, and run: ${releaseCommand(exportName, status, formatMs(window_start))}`;
 }
 
+/** `reason`: in a sentence. */
 function healthOf(
   { config, nowMs }: StatusSources,
   exports: Readonly<Record<ExportName, Reach>>,
   alerts: readonly AlertDocument[],
   paused_since: string | null,
 ) {
-  const newest_done = perExport((name) => parseInstant(exports[name].newest_done ?? ''));
-  const situation = { newest_done, enabled: enabledExports(config), is_paused: paused_since !== null };
-  const isUrgent = alerts.some(({ page_worthy }) => page_worthy);
-  const status = isUrgent ? 'degraded' : evaluateHealth(situation, [], nowMs).status;
-  /** `reason`: in a sentence. */
-  return { status, paused_since, reason: reasonOfHealth(status, alerts, paused_since) };
-}
-
-function reasonOfHealth(
-  status: Health['status'],
-  alerts: readonly AlertDocument[],
-  pausedSince: string | null,
-): string {
+  const told = (status: Health['status'], reason: string) => ({ status, paused_since, reason });
   const [urgent, ...others] = alerts.filter(({ page_worthy }) => page_worthy);
-  if (urgent !== undefined) {
-    const more = others.length === 0 ? '' : ` ${counted(others.length, 'more alert')} cannot wait.`;
-    return `${urgent.name}: ${urgent.detail}.${more}`;
-  }
-  if (pausedSince !== null) return `Ingest is paused since ${pausedSince}.`;
-  if (status === 'degraded') return 'An export has finished no window that ended within the last hour.';
-  return alerts.length === 0 ? 'Nothing is wrong.' : `${counted(alerts.length, 'alert')} can wait.`;
+  const more = others.length === 0 ? '' : ` ${counted(others.length, 'more alert')} cannot wait.`;
+  if (urgent !== undefined) return told('degraded', `${urgent.name}: ${urgent.detail}.${more}`);
+  if (paused_since !== null) return told('ok', `Ingest is paused since ${paused_since}.`);
+  const newest_done = perExport((name) => parseInstant(exports[name].newest_done ?? ''));
+  const situation = { newest_done, enabled: enabledExports(config), is_paused: false };
+  if (evaluateHealth(situation, [], nowMs).status === 'degraded')
+    return told('degraded', 'An export has finished no window that ended within the last hour.');
+  const { length } = alerts;
+  return told('ok', length === 0 ? 'Nothing is wrong.' : `${counted(length, 'alert')} can wait.`);
 }
 
 /** The last comparison of the database with its log; null: not yet. */
