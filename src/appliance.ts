@@ -267,12 +267,17 @@ function keepUsage(
     const [rows, uses, seen] = [dailyRows.all(), keyUses.all(), seenKeys.all(now())];
     return { format: 'wirewatch usage 1', rows, uses, seen, ...requests.history() };
   };
-  const failing = 'cannot save the row counts of the daily allowance: a restart would lose them';
   return createUsageKeeper(
     usage,
     () => JSON.stringify(counts()),
-    (error) =>
-      error === null ? log.info('row counts can be saved again') : log.warn({ err: error }, failing),
+    (error) => {
+      if (error === null) log.info('row counts can be saved again');
+      else
+        log.warn(
+          { err: error },
+          'cannot save the row counts of the daily allowance: a restart would lose them',
+        );
+    },
   );
 }
 
