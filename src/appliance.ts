@@ -14,7 +14,7 @@ import { createAccessReader } from './auth/access-reader.ts';
 import { Denials } from './auth/denials.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
-import { type Config, enabledExports } from './config/load.ts';
+import { type Config, holdRules } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/alert-conditions.ts';
 import { alertDocument } from './health/alert-texts.ts';
@@ -27,7 +27,7 @@ import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses, createSeenKeys } from './limits/key-uses.ts';
 import { createRequestCounts } from './limits/request-counts.ts';
-import { createUsageKeeper, NO_USAGE, readUsage, type Usage, writeUsageFile } from './limits/usage.ts';
+import { createUsageKeeper, NO_USAGE, readUsage, type Usage } from './limits/usage.ts';
 import { startScrubs } from './log/scrub-schedule.ts';
 import type { Logger } from './logger.ts';
 import { openApiDocument } from './openapi/document.ts';
@@ -112,8 +112,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     detections: { path: folder.detections, reader: stores.detections },
     access: stores.access,
     conditions,
-    enabled: enabledExports(config),
-    failed_windows: config.ingest.failed_windows,
+    rules: holdRules(config),
     folders: diskFolders(config),
     alertCommand: createAlertCommand(config.alerts.command, log),
     role: copy.role,
@@ -268,10 +267,10 @@ function keepUsage(
     const [rows, uses, seen] = [dailyRows.all(), keyUses.all(), seenKeys.all(now())];
     return { format: 'wirewatch usage 1', rows, uses, seen, ...requests.history() };
   };
-  return createUsageKeeper({
-    text: () => JSON.stringify(counts()),
-    write: (text) => writeUsageFile(usage, text),
-    onFailure: (error) => {
+  return createUsageKeeper(
+    usage,
+    () => JSON.stringify(counts()),
+    (error) => {
       if (error === null) log.info('row counts can be saved again');
       else
         log.warn(
@@ -279,7 +278,7 @@ function keepUsage(
           'cannot save the row counts of the daily allowance: a restart would lose them',
         );
     },
-  });
+  );
 }
 
 interface OperationParts extends Stores {

@@ -10,13 +10,7 @@
 import { close, constants, openSync, write, writeSync } from 'node:fs';
 import { paced } from './pace.ts';
 import { printable } from './printable.ts';
-
-export interface LogOutputListener {
-  /** Called at the first failure after a successful write. */
-  readonly onFailure: (error: Error) => void;
-  /** Called with the number of dropped lines once writing works again. */
-  readonly onLost: (lines: number) => void;
-}
+import { isErrorCode } from './refused.ts';
 
 /** So much is written without waiting for more: the cost of the system call no longer matters. */
 const WRITE_LENGTH = 64 * 1024;
@@ -41,35 +35,39 @@ export function openLogFile(path: string): number {
 export class LogOutput {
   #fd: number;
   #nextFd: number | null = null;
-  readonly #listener: LogOutputListener;
-  #waiting: string[] = [];
-  #waitingLength = 0;
+  readonly #onFailure: (error: Error) => void;
+  readonly #onLost: (lines: number) => void;
+  #waiting = '';
   /** The bytes that are being written, or could not be. */
   #block: Buffer = Buffer.alloc(0);
   #isWriting = false;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
   #isFailing = false;
   #lost = 0;
-  #timer: NodeJS.Timeout | null = null;
+  #timer: NodeJS.Timeout | undefined;
   readonly #flushed: (() => void)[] = [];
 
-  constructor(fd: number, listener: LogOutputListener) {
+  /**
+   * @param onFailure called at the first failure after a successful write
+   * @param onLost called with the number of dropped lines once writing works again
+   */
+  constructor(fd: number, onFailure: (error: Error) => void, onLost: (lines: number) => void) {
     this.#fd = fd;
-    this.#listener = listener;
+    this.#onFailure = onFailure;
+    this.#onLost = onLost;
     process.on('exit', () => this.#writeLast());
   }
 
   /** @param text a line with its line break */
   write(text: string): void {
     const line = printable(text);
-    if (this.#waitingLength + line.length > WAITING_LENGTH_MAX) {
+    if (this.#waiting.length + line.length > WAITING_LENGTH_MAX) {
       this.#lost += 1;
       return;
     }
-    this.#waiting.push(line);
-    this.#waitingLength += line.length;
+    this.#waiting += line;
     if (this.#isWriting || this.#isFailing) return;
-    if (this.#waitingLength >= WRITE_LENGTH) this.#writeNow();
+    if (this.#waiting.length >= WRITE_LENGTH) this.#writeNow();
     else this.#writeIn(Math.max(0, this.#writtenAtMs + WRITE_EVERY_MS - performance.now()));
   }
 
@@ -87,17 +85,16 @@ export class LogOutput {
   }
 
   #writeNow(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     if (this.#nextFd !== null) {
       close(this.#fd);
       this.#fd = this.#nextFd;
       this.#nextFd = null;
     }
     if (this.#block.length === 0) {
-      this.#block = Buffer.from(this.#waiting.join(''));
-      this.#waiting = [];
-      this.#waitingLength = 0;
+      this.#block = Buffer.from(this.#waiting);
+      this.#waiting = '';
     }
     if (this.#block.length === 0) {
       this.#callFlushed();
@@ -117,10 +114,10 @@ export class LogOutput {
     this.#isFailing = false;
     const lost = this.#lost;
     this.#lost = 0;
-    if (lost > 0) this.#listener.onLost(lost);
-    const hasMore = this.#block.length > 0 || this.#waitingLength >= WRITE_LENGTH;
+    if (lost > 0) this.#onLost(lost);
+    const hasMore = this.#block.length > 0 || this.#waiting.length >= WRITE_LENGTH;
     if (hasMore || this.#flushed.length > 0 || this.#nextFd !== null) this.#writeNow();
-    else if (this.#waitingLength > 0) this.#writeIn(WRITE_EVERY_MS);
+    else if (this.#waiting !== '') this.#writeIn(WRITE_EVERY_MS);
   }
 
   #writeIn(ms: number): void {
@@ -130,7 +127,7 @@ export class LogOutput {
   #failed(error: NodeJS.ErrnoException): void {
     const isBehind = error.code === 'EAGAIN';
     if (!isBehind) {
-      if (!this.#isFailing) this.#listener.onFailure(error);
+      if (!this.#isFailing) this.#onFailure(error);
       this.#isFailing = true;
       this.#callFlushed();
     }
@@ -145,13 +142,13 @@ export class LogOutput {
   #writeLast(): void {
     // A write in progress is completed by the system before the process ends.
     if (this.#isWriting) this.#block = Buffer.alloc(0);
-    let rest = Buffer.concat([this.#block, Buffer.from(this.#waiting.join(''))]);
+    let rest = Buffer.concat([this.#block, Buffer.from(this.#waiting)]);
     const untilMs = performance.now() + LAST_WRITE_MAX_MS;
     while (rest.length > 0 && performance.now() < untilMs) {
       try {
         rest = rest.subarray(writeSync(this.#fd, rest));
       } catch (error) {
-        if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) return;
+        if (!isErrorCode(error, 'EAGAIN')) return;
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
       }
     }

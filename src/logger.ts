@@ -26,17 +26,19 @@ const SECRET_NAME = /(^|_)(authorization|key|secret|token|signature|password)$/;
 
 /** A logger that writes JSON to stderr; all lines are written before the process exits. */
 export function createLogger({ level }: Pick<LogOptions, 'level'>): Logger {
-  return writeLines(level, STDERR).log;
+  return writeLines(level, STDERR, () => {}).log;
 }
 
 /**
  * The log of the appliance: a file if one is configured, else readable lines on a terminal, else JSON on stderr.
+ * @returns also what opens the file by its name again after it was renamed: no line is lost; without a file it does nothing
  * @throws Refused `configuration` if the file cannot be opened
  */
 export async function openLog({ level, file }: LogOptions) {
-  const reopen = () => {};
-  if (file === '' && process.stderr.isTTY) return { log: await terminalLogger(level), reopen };
-  if (file === '') return { log: createLogger({ level }), reopen };
+  if (file === '') {
+    const log = process.stderr.isTTY ? await terminalLogger(level) : createLogger({ level });
+    return { log, reopen() {} };
+  }
   const { log, output } = writeLines(level, openedFile(file), ({ message }) =>
     process.stderr.write(
       `wirewatch: cannot write to the log file ${file}: ${message}. Wirewatch keeps trying.\n`,
@@ -44,7 +46,6 @@ export async function openLog({ level, file }: LogOptions) {
   );
   return {
     log,
-    /** Opens the file by its name again after it was renamed. No line is lost; without a file it does nothing. */
     reopen() {
       try {
         output.switchTo(openLogFile(file));
@@ -67,9 +68,10 @@ function openedFile(file: string): number {
   }
 }
 
-function writeLines(level: string, fd: number, onFailure: (error: Error) => void = () => {}) {
-  const onLost = (lines: number) => log.warn({ lines }, 'log lines were lost: the log could not be written');
-  const output = new LogOutput(fd, { onFailure, onLost });
+function writeLines(level: string, fd: number, onFailure: (error: Error) => void) {
+  const output = new LogOutput(fd, onFailure, (lines) =>
+    log.warn({ lines }, 'log lines were lost: the log could not be written'),
+  );
   const log: Logger = loggerOn(level, output);
   return { log, output };
 }
@@ -153,9 +155,9 @@ function plainError(error: Error, depth: number): Record<string, unknown> {
   return {
     type: error.name,
     message: cleanText(error.message),
-    ...(code === undefined ? {} : { code }),
+    ...(code !== undefined && { code }),
     stack: cleanText(error.stack ?? ''),
-    ...(error.cause === undefined ? {} : { cause: cleanValue(error.cause, depth + 1) }),
+    ...(error.cause !== undefined && { cause: cleanValue(error.cause, depth + 1) }),
   };
 }
 

@@ -213,8 +213,7 @@ function labConfig(config: Config, kind: LabKind, keys: LabKeys): Config {
       accounts: [{ ...own, ...SAMPLE_ACCOUNT }],
       subscriptions: SAMPLE_SUBSCRIPTIONS.map((subscription) => ({ ...own, ...subscription })),
       keys: keys.map(({ id, prefix, hash, name, subscriptions }) => {
-        const source = { kind: 'hash', id, prefix, hash } as const;
-        return { ...own, name, subscriptions, scopes: ['detections:read'], source };
+        return { ...own, id, prefix, hash, name, subscriptions, scopes: ['detections:read'] };
       }),
     },
   };

@@ -136,27 +136,25 @@ function mappingOf({ enabled: _, file_name: __, ...mapping }: ExportSettings): M
   return isSet ? mapping : null;
 }
 
-/** What is wrong between the settings of an export; null: nothing. The first of them, with its setting. */
-export function shapeProblem(
-  exports: AllExports,
-): { readonly setting: string; readonly problem: string } | null {
+/** Finds what is wrong between the settings of an export. @param refuse gets each setting with its problem */
+export function refuseShapes(exports: AllExports, refuse: (setting: string, problem: string) => void): void {
   for (const name of EXPORT_NAMES) {
     const { columns, constants, csv, time_format, time_zone, file_name } = exports[name];
-    const wrong = (setting: string, problem: string) => ({ setting: `exports.${name}.${setting}`, problem });
+    const wrong = (setting: string, problem: string) => refuse(`exports.${name}.${setting}`, problem);
     const both = Object.keys(constants).find((column) => Object.hasOwn(columns, column));
-    if (both !== undefined) return wrong('constants', `${both} is also in columns; remove one of them`);
+    if (both !== undefined) wrong('constants', `${both} is also in columns; remove one of them`);
     if (time_format !== '' && time_zone === '' && timeFormat(time_format)?.fields.has('offset') !== true)
-      return wrong('time_format', 'such times have no offset: set time_zone, too');
-    const [ours, theirs] =
-      Object.entries(columns).find(([, column]) => csv.header?.includes(column) === false) ?? [];
-    if (ours !== undefined) return wrong('columns', `${ours} = "${theirs}": csv.header has no such name`);
-    const sample = file_name === '' ? '' : sampleName(file_name);
-    if (sample !== '' && parseFileName(sample).kind === 'export')
-      return wrong('file_name', `${sample} is a name that Wirewatch gives a meaning itself, in UTC`);
+      wrong('time_format', 'such times have no offset: set time_zone, too');
+    for (const [ours, theirs] of Object.entries(columns))
+      if (csv.header?.includes(theirs) === false)
+        wrong('columns', `${ours} = "${theirs}": csv.header has no such name`);
+    if (file_name === '') continue;
+    const sample = sampleName(file_name);
+    if (parseFileName(sample).kind === 'export')
+      wrong('file_name', `${sample} is a name that Wirewatch gives a meaning itself, in UTC`);
     if (EXPORT_NAMES.some((other) => other !== name && nameFormat(exports[other].file_name)?.parse(sample)))
-      return wrong('file_name', `the other export also has ${sample}; names must tell the exports apart`);
+      wrong('file_name', `the other export also has ${sample}; names must tell the exports apart`);
   }
-  return null;
 }
 
 function columnProblems(name: string, exportName: ExportName): string[] {

@@ -14,7 +14,8 @@ import { didYouMean } from '../nearest.ts';
 import { listed, misconfigured } from '../refused.ts';
 import { dataFolder as foldersIn, usedFolders } from '../store/folder.ts';
 import { formatMs, parseInstant } from '../time.ts';
-import { exportShapes, shapeProblem } from './export-settings.ts';
+import type { HoldRules } from '../windows/ledger.ts';
+import { exportShapes, refuseShapes } from './export-settings.ts';
 import { readConfigFile, tableOfText } from './file.ts';
 import { isLoopback, trustedProxies } from './listening.ts';
 import { isTable, normalBaseUrl, plainValue, shown } from './option-values.ts';
@@ -70,8 +71,7 @@ const STRICT_VARIABLE = new RegExp(
 export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Config {
   const configFile = readConfigFile(file || env.WIREWATCH_CONFIG, dataFolder);
   const problems = [...configFile.problems];
-  const { sections, tables } = divided(configFile.table);
-  const fromFile = new Map(valuesOf(configFile.file ?? '', sections, problems));
+  const fromFile = new Map(valuesOf(configFile.file ?? '', configFile.table, problems));
   problems.push(...unknownVariables(env));
 
   const settings = {};
@@ -92,7 +92,7 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
     ValuePointer.Set(settings, pointerTo(setting.path), structuredClone(value));
   }
   const prefix = String(settingIn(settings, 'keys.prefix'));
-  const preseed = readPreseed({ file: configFile.file ?? '', tables, prefix }, problems);
+  const preseed = readPreseed({ file: configFile.file ?? '', tables: configFile.table, prefix }, problems);
   if (problems.length > 0) throw misconfigured(listed(problems, 'settings are invalid'));
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not match their schema');
   return {
@@ -119,8 +119,7 @@ function resolve(settings: Settings, places: ReadonlyMap<string, string>, dataFo
   const problems: string[] = [];
   const refuse = (setting: string, detail: string) =>
     problems.push(`${places.get(setting) ?? setting}: ${detail}`);
-  const shape = shapeProblem(settings.exports);
-  if (shape !== null) refuse(shape.setting, shape.problem);
+  refuseShapes(settings.exports, refuse);
   for (const section of ['server', 'admin'] as const) {
     const { tls_certificate, tls_key } = settings[section];
     // A certificate is useless without its key; plain HTTP was not what the operator wanted.
@@ -150,9 +149,8 @@ function resolve(settings: Settings, places: ReadonlyMap<string, string>, dataFo
       'copy.to',
       `${copy.to} is part of the ${around} folder; choose a folder elsewhere, preferably on another disk`,
     );
-  if (copy.wait && copy.to === '') refuse('copy.wait', 'to wait for the copy needs [copy] to: where that is');
-  if (copy.standby && copy.to === '')
-    refuse('copy.standby', 'a standby needs [copy] to: the copy that it follows');
+  for (const name of ['wait', 'standby'] as const)
+    if (copy[name] && copy.to === '') refuse(`copy.${name}`, 'it needs [copy] to: where the copy is kept');
   if (problems.length > 0) throw misconfigured(listed(problems, 'settings are invalid'));
   const earliestMs = parseInstant(ingest.earliest_time);
   return {
@@ -169,17 +167,6 @@ function resolve(settings: Settings, places: ReadonlyMap<string, string>, dataFo
   };
 }
 
-/** Separates the settings from what a start creates. `keys` can be either: TOML allows only one of the two in a file. */
-function divided(table: object): { sections: object; tables: Readonly<Record<string, unknown>> } {
-  const isPreseed = ([name, value]: [string, unknown]) =>
-    PRESEED_TABLES.some((table) => table === name) && !(name === 'keys' && isTable(value));
-  const entries = Object.entries(table);
-  return {
-    sections: Object.fromEntries(entries.filter((entry) => !isPreseed(entry))),
-    tables: Object.fromEntries(entries.filter(isPreseed)),
-  };
-}
-
 const NAMES = [...SETTINGS.flatMap(({ section, path }) => [path, section]), ...PRESEED_TABLES];
 
 /** The values of a table of the file, by the path of their setting; anything unknown becomes a problem. */
@@ -191,6 +178,7 @@ function valuesOf(file: string, table: object, problems: string[], section = '')
     if (setting !== undefined)
       return [[at, { place, value: absolute(setting, plainValue(value), path.dirname(file)) }]];
     if (isSection(at) && isTable(value)) return valuesOf(file, value, problems, at);
+    if (PRESEED_TABLES.some((table) => table === at)) return [];
     // In another section, perhaps.
     const elsewhere = SETTINGS.find((setting) => setting.name === name)?.path;
     problems.push(
@@ -262,8 +250,8 @@ export interface ExportSwitches {
   readonly exports: Readonly<Record<ExportName, { readonly enabled: boolean }>>;
 }
 
-export function enabledExports({ exports }: ExportSwitches): ReadonlySet<ExportName> {
-  return new Set(EXPORT_NAMES.filter((name) => exports[name].enabled));
+export function enabledExports({ exports }: ExportSwitches): readonly ExportName[] {
+  return EXPORT_NAMES.filter((name) => exports[name].enabled);
 }
 
 /** The drop folder, and how the names in it are parsed. */
@@ -272,7 +260,6 @@ export function dropNames(config: Pick<Settings, 'exports' | 'ingest'>) {
 }
 
 /** Which files are held until an operator resets or accepts their window. */
-export function holdRules(settings: ExportSwitches & Pick<Settings, 'ingest'>) {
-  const { failed_windows } = settings.ingest;
-  return { failed_windows, enabled_exports: [...enabledExports(settings)] };
+export function holdRules(settings: ExportSwitches & Pick<Settings, 'ingest'>): HoldRules {
+  return { failed_windows: settings.ingest.failed_windows, enabled_exports: enabledExports(settings) };
 }

@@ -25,10 +25,6 @@ export function readName(text: string): Reading<string> {
   return isName ? read(name) : wrong(`1 to ${NAME_CHARACTERS_MAX} characters`);
 }
 
-export function readSwitch(text: string): Reading<boolean> {
-  return text === 'on' || text === 'off' ? read(text === 'on') : wrong('on or off');
-}
-
 /** The items of a comma-separated text, without duplicates; null if one is empty. */
 export function listItems(text: string): string[] | null {
   const items = text.split(',').map((item) => item.trim());

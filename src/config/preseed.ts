@@ -6,28 +6,25 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { hashKey, KEY_PREFIX, KEY_PREFIX_FORM, type ParsedKey, parseKey } from '../auth/key-form.ts';
-import type { Placed, SeedAccount, SeedKey, SeedKeyTerms, SeedSubscription, Seeds } from '../auth/preseed.ts';
+import { hashKey, KEY_PREFIX, KEY_PREFIX_FORM, parseKey } from '../auth/key-form.ts';
+import type { Placed, SeedKey, SeedKeyTerms, Seeds } from '../auth/preseed.ts';
 import { type Members, readEach, type ValuesOf, value } from '../operations/member.ts';
 import { NEW_ACCOUNT, NEW_KEY_MEMBERS, NEW_SUBSCRIPTION } from '../operations/members.ts';
 import { listed, misconfigured, reasonOf } from '../refused.ts';
 import { isTable, KEY_ID, plainValue, type Reading, read, readKeyId, shown, wrong } from './option-values.ts';
 
 export const PRESEED_TABLES = ['accounts', 'subscriptions', 'keys'] as const;
-type PreseedTable = (typeof PRESEED_TABLES)[number];
 
-/** A key before its secret file is read. */
-export interface ConfiguredKey extends SeedKeyTerms {
-  readonly source:
-    | { readonly kind: 'hash'; readonly id: string; readonly prefix: string; readonly hash: Buffer }
-    /** `id` null: the file contains it. */
-    | { readonly kind: 'secret_file'; readonly id: string | null; readonly file: string };
+type Complain = (name: string, problem: string) => void;
+
+interface KeyInFile extends SeedKeyTerms {
+  readonly secret_file: string;
+  /** Null: the file has it. */
+  readonly id: string | null;
 }
 
-export interface Preseed {
-  readonly accounts: readonly SeedAccount[];
-  readonly subscriptions: readonly SeedSubscription[];
-  readonly keys: readonly ConfiguredKey[];
+export interface Preseed extends Omit<Seeds, 'keys'> {
+  readonly keys: readonly (SeedKey | KeyInFile)[];
 }
 
 /** Entries of each kind; larger installations use commands. */
@@ -35,8 +32,8 @@ const ENTRIES_MAX = 1000;
 
 interface PreseedSource {
   readonly file: string;
-  /** The parsed values of `accounts`, `subscriptions` and `keys`; absent if there are none. */
-  readonly tables: Readonly<Partial<Record<PreseedTable, unknown>>>;
+  /** The parsed file. */
+  readonly tables: Readonly<Record<string, unknown>>;
   /** The default prefix of keys: the setting `[keys] prefix`. */
   readonly prefix: string;
 }
@@ -57,15 +54,43 @@ const KEY = {
 
 /** @param problems gets a line for each problem; the entries are valid only if there are none */
 export function readPreseed(source: PreseedSource, problems: string[]): Preseed {
-  const preseed = {
-    accounts: entriesOf(source, 'accounts', NEW_ACCOUNT, problems),
-    subscriptions: entriesOf(source, 'subscriptions', NEW_SUBSCRIPTION, problems).map(
-      ({ account: account_id, ...terms }) => ({ account_id, ...terms }),
-    ),
-    keys: entriesOf(source, 'keys', KEY, problems, wrongSource).map((entry) => keyOf(entry, source)),
-  };
-  for (const table of ['accounts', 'subscriptions'] as const) findDuplicates(preseed[table], problems);
-  return preseed;
+  const { file, tables } = source;
+  /** @param check finds what no member alone shows */
+  function entriesOf<Own extends Members>(
+    table: (typeof PRESEED_TABLES)[number],
+    members: Own,
+    check: (entry: object, complain: Complain) => void = () => {},
+  ): (ValuesOf<Own> & Placed)[] {
+    const given = tables[table] ?? [];
+    // It is a section: TOML allows only one of [keys] and [[keys]] in a file.
+    const entries = table === 'keys' && isTable(given) ? [] : given;
+    const refuse = (place: string, expected: string, found: string) => {
+      problems.push(`${file}, ${place}: expected ${expected}, found ${found}`);
+      return [];
+    };
+    if (!Array.isArray(entries)) return refuse(table, `entries [[${table}]]`, shown(plainValue(entries)));
+    if (entries.length > ENTRIES_MAX)
+      return refuse(table, `at most ${ENTRIES_MAX} entries`, `${entries.length}`);
+    return entries.flatMap((entry: unknown, at) => {
+      if (!isTable(entry))
+        return refuse(`${table}[${at}]`, `an entry [[${table}]]`, shown(plainValue(entry)));
+      const place = `${file}, ${table}[${at}]`;
+      const before = problems.length;
+      const complain: Complain = (name, problem) => problems.push(`${place}.${name}: ${problem}`);
+      const values = readEach(members, entry, complain);
+      check(entry, complain);
+      return problems.length === before ? { ...values, place } : [];
+    });
+  }
+
+  const accounts = entriesOf('accounts', NEW_ACCOUNT);
+  const subscriptions = entriesOf('subscriptions', NEW_SUBSCRIPTION).map(
+    ({ account: account_id, ...terms }) => ({ account_id, ...terms }),
+  );
+  const keys = entriesOf('keys', KEY, checkSource).map((entry) => keyOf(entry, source));
+  findDuplicates(accounts, problems);
+  findDuplicates(subscriptions, problems);
+  return { accounts, subscriptions, keys };
 }
 
 function findDuplicates(
@@ -80,28 +105,29 @@ function findDuplicates(
   }
 }
 
-/** What is wrong with how an entry gives its key; null: nothing. */
-function wrongSource(entry: object): readonly [name: string, problem: string] | null {
+/** How an entry gives its key. */
+function checkSource(entry: object, complain: Complain): void {
   const has = (name: string) => Object.hasOwn(entry, name);
-  if (has('hash') && has('secret_file')) return ['secret_file', 'give hash or secret_file, not both'];
-  if (has('secret_file'))
-    return has('prefix')
-      ? ['prefix', 'not allowed with secret_file, since the key in the file contains its prefix']
-      : null;
-  if (has('hash')) return has('id') ? null : ['id', `missing; expected ${KEY_ID}`];
-  return [
-    'hash',
-    'missing: give the hash that "wirewatch key generate" prints, or secret_file, a file that contains the complete key',
-  ];
+  if (has('hash') && has('secret_file')) complain('secret_file', 'give hash or secret_file, not both');
+  else if (has('secret_file') && has('prefix'))
+    complain('prefix', 'not allowed with secret_file, since the key in the file contains its prefix');
+  else if (has('hash') && !has('id')) complain('id', `missing; expected ${KEY_ID}`);
+  else if (!has('hash') && !has('secret_file'))
+    complain(
+      'hash',
+      'missing: give the hash that "wirewatch key generate" prints, or secret_file, a file that contains the complete key',
+    );
 }
 
-function keyOf(entry: ValuesOf<typeof KEY> & Placed, { file, prefix: usual }: PreseedSource): ConfiguredKey {
-  const { id = '', hash = Buffer.of(), secret_file, prefix = usual, ...terms } = entry;
-  const { account: account_id, expires: expires_at, allow_address: allow_addresses, ...others } = terms;
-  const key = { account_id, expires_at, allow_addresses, ...others };
-  if (secret_file === undefined) return { ...key, source: { kind: 'hash', id, prefix, hash } };
-  const secret = path.resolve(path.dirname(file), secret_file);
-  return { ...key, source: { kind: 'secret_file', id: entry.id ?? null, file: secret } };
+function keyOf(
+  { id = '', hash = Buffer.of(), secret_file, prefix, ...members }: ValuesOf<typeof KEY> & Placed,
+  source: PreseedSource,
+): SeedKey | KeyInFile {
+  const { account: account_id, expires: expires_at, allow_address: allow_addresses, ...terms } = members;
+  const key = { account_id, expires_at, allow_addresses, ...terms };
+  return secret_file === undefined
+    ? { ...key, id, prefix: prefix ?? source.prefix, hash }
+    : { ...key, id: id || null, secret_file: path.resolve(path.dirname(source.file), secret_file) };
 }
 
 function readHash(text: string): Reading<Buffer> {
@@ -111,38 +137,6 @@ function readHash(text: string): Reading<Buffer> {
   return wrong(
     `64 hexadecimal digits: the SHA-256 of the complete key, as "wirewatch key generate" prints it${found}`,
   );
-}
-
-/** The entries of a table that have no problem. @param wrongIn finds what no member alone shows */
-function entriesOf<Own extends Members>(
-  { file, tables }: PreseedSource,
-  table: PreseedTable,
-  members: Own,
-  problems: string[],
-  wrongIn: (entry: object) => readonly [name: string, problem: string] | null = () => null,
-): (ValuesOf<Own> & Placed)[] {
-  const entries = tables[table] ?? [];
-  if (!Array.isArray(entries)) {
-    problems.push(`${file}, ${table}: expected entries [[${table}]], found ${shown(plainValue(entries))}`);
-    return [];
-  }
-  if (entries.length > ENTRIES_MAX) {
-    problems.push(`${file}, ${table}: expected at most ${ENTRIES_MAX} entries, found ${entries.length}`);
-    return [];
-  }
-  return entries.flatMap((entry: unknown, at) => {
-    const place = `${file}, ${table}[${at}]`;
-    if (isTable(entry)) {
-      const before = problems.length;
-      const complain = (name: string, problem: string) => problems.push(`${place}.${name}: ${problem}`);
-      const values = readEach(members, entry, complain);
-      const wrong = wrongIn(entry);
-      if (wrong !== null) complain(...wrong);
-      return problems.length === before ? { ...values, place } : [];
-    }
-    problems.push(`${place}: expected an entry [[${table}]], found ${shown(plainValue(entry))}`);
-    return [];
-  });
 }
 
 /** Far more than a key has: a longer file is not a key file. */
@@ -157,16 +151,17 @@ export function readSecretFiles({ accounts, subscriptions, keys }: Preseed) {
   const problems: string[] = [];
   const readable_by_all: string[] = [];
   const read = keys.flatMap((key): SeedKey[] => {
-    const { source, ...terms } = key;
-    if (source.kind === 'hash')
-      return [{ ...terms, id: source.id, prefix: source.prefix, hash: source.hash }];
+    if (!('secret_file' in key)) return [key];
+    const { secret_file: file, id: expected, ...terms } = key;
     try {
-      const { text, mode } = readSmall(source.file);
-      if ((mode & READABLE_BY_ALL) !== 0) readable_by_all.push(source.file);
-      const { id, prefix } = keyIn(text, key);
-      return [{ ...terms, id, prefix, hash: hashKey(text) }];
+      const { mode, size } = statSync(file);
+      if (size > FILE_BYTES_MAX)
+        throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes, so it is not a key file`);
+      if ((mode & READABLE_BY_ALL) !== 0) readable_by_all.push(file);
+      const text = readFileSync(file, 'utf8').trim();
+      return [{ ...terms, ...keyIn(text, expected) }];
     } catch (error) {
-      problems.push(`${key.place}.secret_file: ${source.file}: ${reasonOf(error, source.file)}`);
+      problems.push(`${key.place}.secret_file: ${file}: ${reasonOf(error, file)}`);
       return [];
     }
   });
@@ -176,22 +171,14 @@ export function readSecretFiles({ accounts, subscriptions, keys }: Preseed) {
   return { seeds, readable_by_all };
 }
 
-/** @throws Error that says what is wrong, but never repeats the content */
-function keyIn(text: string, { source }: ConfiguredKey): ParsedKey {
+/** @param expected the id that the entry names @throws Error that says what is wrong, but never repeats the content */
+function keyIn(text: string, expected: string | null): Pick<SeedKey, 'id' | 'prefix' | 'hash'> {
   const key = parseKey(text);
   if (key === null)
     throw new Error(
       'it does not contain a complete key (PREFIX_live_ID_SECRET), or its checksum is wrong because it was copied badly',
     );
-  const expected = source.kind === 'secret_file' ? source.id : null;
   if (expected !== null && expected !== key.id)
     throw new Error(`it contains key ${key.id}, but the entry names ${expected}`);
-  return key;
-}
-
-function readSmall(path: string): { text: string; mode: number } {
-  const { mode, size } = statSync(path);
-  if (size > FILE_BYTES_MAX)
-    throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes, so it is not a key file`);
-  return { text: readFileSync(path, 'utf8').trim(), mode };
+  return { id: key.id, prefix: key.prefix, hash: hashKey(text) };
 }

@@ -40,33 +40,31 @@ const ANSWER_MS = SECOND_MS;
 /** What was not answered yet: it would otherwise block another one of Node's threads for files each time. */
 const unanswered = new HangingCalls<StatsFs | null>();
 
-type Ask = (folder: string) => Promise<StatsFs>;
-
 /** @returns null if it cannot be read; undefined without an answer */
-function spaceOf(folder: string, ask: Ask): Promise<StatsFs | null | undefined> {
+function spaceOf(folder: string): Promise<StatsFs | null | undefined> {
   let newest = unanswered.newest(folder);
   if (newest === undefined || unanswered.mayTryAgain(folder)) {
-    newest = ask(folder).catch(() => null);
+    newest = statfs(folder).catch(() => null);
     unanswered.add(folder, newest);
   }
   return Promise.race([newest, sleep(ANSWER_MS, undefined, { ref: false })]);
 }
 
 /** Whether a folder can be read now without waiting for ever: one that is not there can. */
-export async function isAnswering(folder: string, ask: Ask = statfs): Promise<boolean> {
-  return (await spaceOf(folder, ask)) !== undefined;
+export async function isAnswering(folder: string): Promise<boolean> {
+  return (await spaceOf(folder)) !== undefined;
 }
 
 /** Null: it cannot be read, for which there are other alerts, or no folder is given; undefined: it has not answered yet. */
 export type AskedDisk = Disk | null | undefined;
 
 /** The space on the disks of folders, always in the same order. */
-export function askDisks(folders: DiskFolders, ask: Ask = statfs): Promise<AskedDisk[]> {
+export function askDisks(folders: DiskFolders): Promise<AskedDisk[]> {
   const kinds = ['data', 'drop', 'copy'] as const;
   const disks = kinds.map(async (kind) => {
     const folder = folders[kind];
     if (folder === undefined) return null;
-    const disk = await spaceOf(folder, ask);
+    const disk = await spaceOf(folder);
     if (disk == null) return disk;
     const [free_bytes, bytes] = [disk.bavail * disk.bsize, disk.blocks * disk.bsize];
     return { of: kind, folder, free_bytes, bytes, low: isGettingFull(free_bytes, bytes) };
@@ -75,8 +73,8 @@ export function askDisks(folders: DiskFolders, ask: Ask = statfs): Promise<Asked
 }
 
 /** Those that can be read and have answered. */
-export async function disksOf(folders: DiskFolders, ask: Ask = statfs): Promise<Disk[]> {
-  return (await askDisks(folders, ask)).filter((disk) => disk != null);
+export async function disksOf(folders: DiskFolders): Promise<Disk[]> {
+  return (await askDisks(folders)).filter((disk) => disk != null);
 }
 
 /** The free space of the first disk that is getting full, in words; null if none is. */

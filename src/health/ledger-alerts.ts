@@ -1,5 +1,5 @@
 /** The alerts that follow from `detections.db`: windows, files, rows. Any process can determine them. */
-import { counted, grouped } from '../counted.ts';
+import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { FileReport } from '../ingest/files/file-record.ts';
 import type { Database } from '../store/database.ts';
@@ -25,14 +25,12 @@ interface FilesRow {
   readonly export: ExportName;
   readonly files: number;
   readonly since: number;
+  /** The newest of them. */
   readonly name: string;
 }
 
 type SkippedRow = FilesRow & { readonly report: string };
-
-interface RefusedRow extends Omit<FilesRow, 'export'> {
-  readonly reason: string | null;
-}
+type RefusedRow = Omit<FilesRow, 'export'> & { readonly reason: string | null };
 
 /** Each half constrains the first columns of its index, so that SQLite reads only matching rows. */
 const countWindows = (which: string) => `
@@ -71,18 +69,10 @@ export const REFUSED_FILES = `
   SELECT count(*) AS files, min(finished_at) AS since, max(number) AS newest, name, report ->> '$.reason' AS reason
   FROM ingest_file WHERE outcome = 'refused' AND finished_at > :since`;
 
-/**
- * @param enabled the enabled exports; the others have no alerts
- * @param failedWindows what becomes of a file that is dropped for a failed window
- */
-export function ledgerAlerts(
-  db: Database,
-  enabled: ReadonlySet<ExportName>,
-  nowMs: number,
-  failedWindows: HoldRules['failed_windows'],
-): Alert[] {
+/** Exports that are switched off have none. */
+export function ledgerAlerts(db: Database, rules: HoldRules, nowMs: number): Alert[] {
   const since = nowMs - FILES_SHOWN_MS;
-  const isEnabled = (row: { readonly export: ExportName }) => enabled.has(row.export);
+  const isEnabled = (row: { readonly export: ExportName }) => rules.enabled_exports.includes(row.export);
   const windows = db
     .prepare<unknown[], WindowsRow>(WINDOWS_NOT_DONE)
     .all({ abandoned_since: nowMs - ABANDONED_SHOWN_MS });
@@ -90,7 +80,7 @@ export function ledgerAlerts(
   const skipped = db.prepare<unknown[], SkippedRow>(FILES_WITH_SKIPPED_ROWS).all({ since });
   const refused = db.prepare<unknown[], RefusedRow>(REFUSED_FILES).all({ since });
   return [
-    ...windows.filter(isEnabled).map((row) => windowsAlert(row, failedWindows)),
+    ...windows.filter(isEnabled).map((row) => windowsAlert(row, rules)),
     ...unknownWindows(db, lateBeforeMs(nowMs)).filter(isEnabled).map(lateAlert),
     ...failed.filter(isEnabled).map(failedAlert),
     ...refused.filter(({ files }) => files > 0).map(refusedAlert),
@@ -98,74 +88,57 @@ export function ledgerAlerts(
   ];
 }
 
-function windowsAlert(row: WindowsRow, failedWindows: HoldRules['failed_windows']): Alert {
+function windowsAlert(row: WindowsRow, { failed_windows }: HoldRules): Alert {
   const { export: exportName, status, windows, since, first } = row;
-  const which = windowsText(row, status === 'failed' ? ['has', 'have'] : undefined);
   const expect =
     windows < MANY_WINDOWS
       ? ''
       : `. If the export never had windows that old, set the first expected window: wirewatch window expect ${exportName} START`;
   const reset = `Then run: wirewatch window reset ${exportName} ${windows === 1 ? formatMs(first) : '--all'}`;
   const commands = {
-    failed: failedWindows === 'hold' ? reset : undefined,
+    failed: failed_windows === 'hold' ? reset : undefined,
     missing: `To list the windows, run: wirewatch window list ${exportName} --status missing${expect}`,
     abandoned: `To accept, run: wirewatch window accept ${exportName} ${formatMs(first)}`,
   };
-  const detail = `${exportName}: ${which} ${status}`;
+  const detail = windowsText(row, status);
   return { name: `${status} windows`, of: exportName, since, detail, command: commands[status] };
 }
 
-/** `first`, `last`: starts of windows, epoch milliseconds. */
-function windowsText(
-  { windows, first, last }: Omit<UnknownWindows, 'export'>,
-  [singular, many]: readonly [string, string] = ['is', 'are'],
-): string {
-  return windows === 1
-    ? `the window ${formatMs(first)} ${singular}`
-    : `${grouped(windows)} windows from ${formatMs(first)} to ${formatMs(last)} ${many}`;
-}
-
 function lateAlert(late: UnknownWindows): Alert {
-  return {
-    name: 'late windows',
-    of: late.export,
-    since: lateAtMs(late.first),
-    detail: `${late.export}: ${windowsText(late)} more than an hour overdue, but a later window was read`,
-  };
+  const detail = `${windowsText(late, 'late')}: more than an hour overdue, but a later window was read`;
+  return { name: 'late windows', of: late.export, since: lateAtMs(late.first), detail };
 }
 
-function refusedAlert({ files, since, name, reason }: RefusedRow): Alert {
-  const detail =
-    files === 1
-      ? `${name} was refused: ${reason}`
-      : `${grouped(files)} files were refused, most recently ${name}: ${reason}`;
-  return { name: 'refused files', of: '', since, detail };
+function windowsText({ export: exportName, windows, first, last }: UnknownWindows, kind: string): string {
+  const to = windows === 1 ? '' : ` to ${formatMs(last)}`;
+  return `${exportName}: ${counted(windows, `${kind} window`)}, ${formatMs(first)}${to}`;
 }
 
-function skippedAlert(row: SkippedRow): Alert {
-  const { export: exportName, since, files, name } = row;
-  const report: FileReport = JSON.parse(row.report);
-  const unknown = Object.entries(report.unknown_rows ?? {});
-  const shown = unknown.slice(0, STREAMS_SHOWN).map(([stream, rows]) => {
+function refusedAlert({ since, reason, ...row }: RefusedRow): Alert {
+  return { name: 'refused files', of: '', since, detail: `refused ${filesText(row)}: ${reason}` };
+}
+
+function failedAlert({ export: exportName, since, ...row }: FilesRow): Alert {
+  return { name: 'failed files', of: exportName, since, detail: `${exportName}: ${filesText(row)} failed` };
+}
+
+function skippedAlert({ export: exportName, since, report, ...row }: SkippedRow): Alert {
+  const { unknown_rows = {}, bad_rows = 0 }: FileReport = JSON.parse(report);
+  const skipped = Object.entries(unknown_rows).map(([stream, rows]) => {
     return `${counted(rows, 'row')} of ${stream.replace(/^(\d+):(.*)$/, 'subscription $1 ($2)')}`;
   });
-  const bad = report.bad_rows ?? 0;
-  const left = [
-    ...shown,
-    ...(unknown.length > shown.length ? [counted(unknown.length - shown.length, 'more subscription')] : []),
-    ...(bad > 0 ? [counted(bad, 'bad row')] : []),
-  ];
-  const which = files === 1 ? name : `${grouped(files)} files, most recently ${name}`;
+  const more = skipped.splice(STREAMS_SHOWN).length;
+  if (more > 0) skipped.push(counted(more, 'more subscription'));
+  if (bad_rows > 0) skipped.push(counted(bad_rows, 'bad row'));
   return {
     name: 'rows skipped',
     of: exportName,
     since,
-    detail: `${exportName}: rows were skipped in ${which}: ${left.join(', ')}`,
-    command: `For this file, run: wirewatch ingest explain ${name}`,
+    detail: `${exportName}: rows were skipped in ${filesText(row)}: ${skipped.join(', ')}`,
+    command: `For this file, run: wirewatch ingest explain ${row.name}`,
   };
 }
 
-function failedAlert({ export: exportName, files, since, name }: FilesRow): Alert {
-  const which = files === 1 ? name : `${grouped(files)} files, including ${name},`;
-  return { name: 'failed files', of: exportName, since, detail: `${exportName}: ${which} failed` };
+function filesText({ files, name }: Pick<FilesRow, 'files' | 'name'>): string {
+  return files === 1 ? name : `${name} and ${counted(files - 1, 'more file')}`;
 }

@@ -7,29 +7,22 @@
 import { statSync } from 'node:fs';
 import { utimes } from 'node:fs/promises';
 import type { AccessReader } from '../auth/access-reader.ts';
-import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
+import { EXPORT_NAMES, perExport } from '../detection/content-type.ts';
 import { readPause } from '../ingest/operator-pause.ts';
 import type { Logger } from '../logger.ts';
 import { paced } from '../pace.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
-import { type Database, openDatabase, type Statement } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import type { Role } from '../store/role.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import { type HoldRules, newestDone } from '../windows/ledger.ts';
 import type { AlertCommand } from './alert-command.ts';
 import type { Conditions } from './alert-conditions.ts';
-import { type Alert, alertDocument, alertKey, inOrder, isPageWorthy } from './alert-texts.ts';
+import { type Alert, alertDocument, alertKey, inOrder } from './alert-texts.ts';
 import { type AskedDisk, askDisks, type DiskFolders, fillingDisk } from './disk.ts';
 import { ledgerAlerts } from './ledger-alerts.ts';
-import {
-  evaluateHealth,
-  type Health,
-  type NewestDone,
-  type Situation,
-  stalledAlert,
-  stalledExports,
-} from './rules.ts';
+import { evaluateHealth, type Health, type NewestDone, stalledAlerts } from './rules.ts';
 
 export type HealthSource = Pick<Monitor, 'health' | 'noteFault'>;
 
@@ -37,8 +30,7 @@ export interface MonitorOptions {
   readonly detections: { readonly path: string; readonly reader: () => Database };
   readonly access: Pick<AccessReader, 'read' | 'check'>;
   readonly conditions: Conditions;
-  readonly enabled: ReadonlySet<ExportName>;
-  readonly failed_windows: HoldRules['failed_windows'];
+  readonly rules: HoldRules;
   readonly folders: DiskFolders;
   readonly alertCommand: AlertCommand;
   readonly role: () => Role;
@@ -55,15 +47,14 @@ const PROBE_EVERY_MS = paced(5 * SECOND_MS);
 /** NTP sets a clock back by less. */
 const CLOCK_TOLERANCE_MS = 5 * SECOND_MS;
 
-const SELECT_VERSION = 'PRAGMA data_version';
 const NOTHING_DONE: NewestDone = perExport(() => null);
 
-type Snapshot = Situation & { readonly alerts: readonly Alert[] };
-
-/** The part that comes from the database, at the version that was read. */
+/** What was read of the database: by which connection, of which file, at which of its versions. */
 interface Ledger {
-  readonly version: number | undefined;
-  readonly read_at: number;
+  readonly reader: Database;
+  readonly fileId: string;
+  readonly version: unknown;
+  readonly readAt: number;
   readonly newest_done: NewestDone;
   readonly alerts: readonly Alert[];
 }
@@ -71,12 +62,9 @@ interface Ledger {
 /** Checks at once, then every second until it is closed. */
 export class Monitor {
   readonly #options: MonitorOptions;
-  /** The connection that is read, and the file that it has open. */
-  #opened: { reader: Database; version: Statement<number>; fileId: string } | null = null;
-  #fileState = '';
   /** What was read last: its alerts stay open until it can be read again. */
   #ledger: Ledger | null = null;
-  #stalled: ReadonlySet<ExportName> = new Set();
+  #stalled: readonly Alert[] = [];
   #stallCheckedAt = Number.NEGATIVE_INFINITY;
   #probedAt = Number.NEGATIVE_INFINITY;
   #disksCheckedAt: number;
@@ -104,25 +92,23 @@ export class Monitor {
   }
 
   health(): Health {
-    const snapshot = this.#snapshot();
-    const { now, role } = this.#options;
-    return evaluateHealth(snapshot, snapshot.alerts, now(), role());
+    const { alerts, ...situation } = this.#snapshot();
+    return evaluateHealth(situation, alerts, this.#options.now(), this.#options.role());
   }
 
-  #snapshot(): Snapshot {
-    const { conditions, enabled, now } = this.#options;
+  #snapshot() {
+    const { conditions, rules, now } = this.#options;
     const nowMs = now();
     this.#checkAccess();
     const isRead = this.#readLedger(nowMs);
     const newest_done = this.#ledger?.newest_done ?? NOTHING_DONE;
-    const situation = { newest_done, enabled, is_paused: this.#isPaused };
+    const situation = { newest_done, enabled: rules.enabled_exports, is_paused: this.#isPaused };
     const isCheck = isDue(this.#stallCheckedAt, STALL_CHECK_EVERY_MS, nowMs);
     if (isCheck) this.#stallCheckedAt = nowMs;
-    const before = this.#stalled;
-    this.#stalled = stalledExports(situation, { before, isCheck: isCheck && isRead }, nowMs);
+    const open = new Set(this.#stalled.map(({ of }) => of));
+    this.#stalled = stalledAlerts(situation, nowMs).filter(({ of }) => (isCheck && isRead) || open.has(of));
     conditions.set('clock wrong', clockProblem(newest_done, nowMs));
-    const stalled = [...this.#stalled].map((name) => stalledAlert(name, newest_done[name] ?? 0));
-    const alerts = [...conditions.open(), ...stalled, ...(this.#ledger?.alerts ?? [])];
+    const alerts = [...conditions.open(), ...this.#stalled, ...(this.#ledger?.alerts ?? [])];
     return { ...situation, newest_done: isRead ? newest_done : NOTHING_DONE, alerts };
   }
 
@@ -134,7 +120,7 @@ export class Monitor {
       this.#probeFile();
     }
     this.#checkDisks(nowMs);
-    this.#logChanges(this.alerts());
+    this.#logChanges();
   }
 
   /** Has the disks checked with the next check, as after a write that failed. */
@@ -149,9 +135,9 @@ export class Monitor {
     conditions.set('database damaged', `detections.db: ${reasonOf(error)}`);
   }
 
-  #logChanges(alerts: readonly Alert[]): void {
+  #logChanges(): void {
     const { log, alertCommand } = this.#options;
-    const open = new Map(alerts.map((alert) => [alertKey(alert), alert]));
+    const open = new Map(this.alerts().map((alert) => [alertKey(alert), alert]));
     for (const [key, alert] of this.#reportedOpen) {
       if (open.has(key)) continue;
       log.info({ alert: alert.name, since: formatMs(alert.since) }, 'alert closed');
@@ -160,8 +146,8 @@ export class Monitor {
     for (const [key, alert] of open) {
       if (this.#reportedOpen.has(key)) continue;
       const document = alertDocument(alert);
-      const { name, detail, what_to_do } = document;
-      log.warn({ alert: name, page_worthy: isPageWorthy(alert), detail, what_to_do }, 'alert opened');
+      const { name, page_worthy, detail, what_to_do } = document;
+      log.warn({ alert: name, page_worthy, detail, what_to_do }, 'alert opened');
       alertCommand.run('opened', document);
     }
     this.#reportedOpen = open;
@@ -181,22 +167,20 @@ export class Monitor {
 
   /** @returns false if the database cannot or must not be read */
   #readLedger(nowMs: number): boolean {
-    const { conditions, detections, enabled, failed_windows } = this.#options;
+    const { conditions, detections, rules } = this.#options;
     if (conditions.has('database damaged')) return false;
     try {
       const reader = detections.reader();
-      if (reader !== this.#opened?.reader) {
-        const version = reader.prepare<unknown[], number>(SELECT_VERSION).pluck();
-        this.#opened = { reader, version, fileId: fileId(detections.path) };
-      }
-      const version = this.#opened.version.get();
-      const known = this.#ledger;
-      if (known === null || known.version !== version || isDue(known.read_at, LEDGER_EVERY_MS, nowMs))
+      const known = this.#ledger?.reader === reader ? this.#ledger : null;
+      const version = reader.pragma('data_version', { simple: true });
+      if (known === null || known.version !== version || isDue(known.readAt, LEDGER_EVERY_MS, nowMs))
         this.#ledger = {
+          reader,
+          fileId: known?.fileId ?? fileId(detections.path),
           version,
-          read_at: nowMs,
+          readAt: nowMs,
           newest_done: newestDoneOf(reader),
-          alerts: ledgerAlerts(reader, enabled, nowMs, failed_windows),
+          alerts: ledgerAlerts(reader, rules, nowMs),
         };
       conditions.set('database not readable', null);
       return true;
@@ -212,19 +196,16 @@ export class Monitor {
   /** Open connections keep reading pages that they have in memory: only a new one reads the file as it is now. */
   #probeFile(): void {
     const { conditions, detections } = this.#options;
-    const opened = this.#opened;
-    if (conditions.has('database damaged') || opened === null) return;
+    const known = this.#ledger;
+    if (conditions.has('database damaged') || known === null) return;
     try {
-      if (detections.reader() !== opened.reader) return;
-      if (fileId(detections.path) !== opened.fileId) {
+      if (detections.reader() !== known.reader) return;
+      if (fileId(detections.path) !== known.fileId) {
         conditions.set('database damaged', `${detections.path}: the file was replaced by another`);
         return;
       }
-      const state = fileState(detections.path);
-      if (state === this.#fileState) return;
       using db = openDatabase(detections.path, 'read');
       newestDoneOf(db);
-      this.#fileState = state;
     } catch (error) {
       if (isErrorCode(error, 'ENOENT'))
         conditions.set('database damaged', `${detections.path}: the file is gone`);
@@ -280,9 +261,4 @@ function isDue(lastMs: number, everyMs: number, nowMs: number): boolean {
 function fileId(path: string): string {
   const { dev, ino } = statSync(path);
   return `${dev}:${ino}`;
-}
-
-function fileState(path: string): string {
-  const { size, mtimeMs } = statSync(path);
-  return `${size}:${mtimeMs}`;
 }

@@ -14,7 +14,7 @@ export type NewestDone = Readonly<Record<ExportName, number | null>>;
 export interface Situation {
   readonly newest_done: NewestDone;
   /** The enabled exports; the others do not count. */
-  readonly enabled: ReadonlySet<ExportName>;
+  readonly enabled: readonly ExportName[];
   readonly is_paused: boolean;
 }
 
@@ -29,10 +29,9 @@ export function evaluateHealth(
 ) {
   const { newest_done, enabled, is_paused } = situation;
   const pageWorthy = alerts.filter(isPageWorthy).length;
-  const isOld =
-    !is_paused && [...enabled].some((name) => !isWithin(newest_done[name], DEGRADED_AFTER_MS, nowMs));
+  const isOld = !is_paused && enabled.some((name) => !isWithin(newest_done[name], DEGRADED_AFTER_MS, nowMs));
   const shown = (name: ExportName) => {
-    const end = enabled.has(name) ? newest_done[name] : null;
+    const end = enabled.includes(name) ? newest_done[name] : null;
     return { newest_done: end === null ? null : formatMs(end) };
   };
   const status: (typeof HEALTH_STATUSES)[number] = pageWorthy > 0 || isOld ? 'degraded' : 'ok';
@@ -44,31 +43,15 @@ export function evaluateHealth(
   };
 }
 
-/**
- * The exports whose ingest is stalled.
- * @param before the exports whose alert is open
- * @param isCheck whether this is one of the five-minute checks, at which the alert opens; it closes at any time
- */
-export function stalledExports(
-  { newest_done, enabled, is_paused }: Situation,
-  { before, isCheck }: { readonly before: ReadonlySet<ExportName>; readonly isCheck: boolean },
-  nowMs: number,
-): ReadonlySet<ExportName> {
-  const isStalled = (name: ExportName) => {
+/** The alerts of the exports whose ingest is stalled: none while it is paused, or before the first window. */
+export function stalledAlerts({ newest_done, enabled, is_paused }: Situation, nowMs: number): Alert[] {
+  return EXPORT_NAMES.flatMap((name): Alert[] => {
     const end = newest_done[name];
-    if (is_paused || !enabled.has(name) || end === null) return false;
-    return !isWithin(end, STALLED_AFTER_MS, nowMs) && (isCheck || before.has(name));
-  };
-  return new Set(EXPORT_NAMES.filter(isStalled));
-}
-
-export function stalledAlert(name: ExportName, newestDoneMs: number): Alert {
-  return {
-    name: 'ingest stalled',
-    of: name,
-    since: newestDoneMs + STALLED_AFTER_MS,
-    detail: `${name}: the newest finished window ended at ${formatMs(newestDoneMs)}`,
-  };
+    if (is_paused || !enabled.includes(name) || end === null || isWithin(end, STALLED_AFTER_MS, nowMs))
+      return [];
+    const detail = `${name}: the newest finished window ended at ${formatMs(end)}`;
+    return [{ name: 'ingest stalled', of: name, since: end + STALLED_AFTER_MS, detail }];
+  });
 }
 
 function isWithin(endMs: number | null, ms: number, nowMs: number): boolean {

@@ -1,10 +1,12 @@
 /**
  * The daily row allowance of accounts and keys, and the rows that each has read, by UTC day. Counted in memory; usage.ts
- * has them written. The counts of a few days are kept: if the clock is set back, or was ahead for a while, the rows that
- * were already used on that day still count.
+ * has them written. The three days that were counted last are kept: if the clock is set back, or was ahead for a while, the
+ * rows that were already used on that day still count.
  */
 import { type Static, Type } from '@sinclair/typebox';
+import { BoundedMap } from '../bounded-map.ts';
 import { counted } from '../counted.ts';
+import { getOrMake } from '../get-or-make.ts';
 import { Refused } from '../refused.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
 
@@ -26,45 +28,33 @@ export function accountUsageId(account: { readonly id: string; readonly created_
   return `${account.id}@${account.created_at}`;
 }
 
-/** Today and its neighbours: more would only help if the clock was wrong by days. */
 const DAYS_MAX = 3;
 
 export type DailyRows = ReturnType<typeof createDailyRows>;
 
 export function createDailyRows(stored: readonly UsedRows[] = []) {
-  // Bounded by the number of accounts and keys: only verified keys read rows.
-  const counts = new Map(stored.map((count) => [nameOf(count.day, count.holder, count.id), { ...count }]));
-  let lastDay = Number.NaN;
+  // Each is bounded by the number of accounts and keys: only verified keys read rows.
+  const days = new BoundedMap<number, Map<string, UsedRows>>(DAYS_MAX);
 
-  function forgetDays(today: number): void {
-    const days = new Set([today, ...counts.values().map(({ day }) => day)]);
-    const nearestFirst = [...days].sort((a, b) => Math.abs(a - today) - Math.abs(b - today));
-    for (const [name, { day }] of counts) if (nearestFirst.indexOf(day) >= DAYS_MAX) counts.delete(name);
+  function addOn(day: number, holder: RowHolder, id: string, rows: number): void {
+    if (rows === 0) return;
+    const counts = days.get(day) ?? new Map<string, UsedRows>();
+    days.set(day, counts);
+    getOrMake(counts, `${holder}:${id}`, () => ({ day, holder, id, rows: 0 })).rows += rows;
   }
 
+  for (const { day, holder, id, rows } of stored) addOn(day, holder, id, rows);
   return {
     used: (holder: RowHolder, id: string, nowMs: number) =>
-      counts.get(nameOf(dayOf(nowMs), holder, id))?.rows ?? 0,
-    add(holder: RowHolder, id: string, rows: number, nowMs: number): void {
-      if (rows === 0) return;
-      const day = dayOf(nowMs);
-      if (day !== lastDay) forgetDays(day);
-      lastDay = day;
-      const name = nameOf(day, holder, id);
-      const count = counts.get(name) ?? { day, holder, id, rows: 0 };
-      count.rows += rows;
-      counts.set(name, count);
-    },
-    all: () => [...counts.values()],
+      days.get(dayOf(nowMs))?.get(`${holder}:${id}`)?.rows ?? 0,
+    add: (holder: RowHolder, id: string, rows: number, nowMs: number) =>
+      addOn(dayOf(nowMs), holder, id, rows),
+    all: () => [...days.values()].flatMap((counts) => [...counts.values()]),
   };
 }
 
 export function dayOf(ms: number): number {
   return Math.floor(ms / DAY_MS);
-}
-
-function nameOf(day: number, holder: RowHolder, id: string): string {
-  return `${day} ${holder}:${id}`;
 }
 
 export interface RowReader {
@@ -91,15 +81,14 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number) {
   const rowsOf = ({ account }: RowReader) => account.daily_rows ?? defaultRows;
 
   function throttle(reader: RowReader, nowMs: number): Throttle | null {
-    const until_ms = nextDayMs(nowMs);
-    const ofAccount = rowsOf(reader);
-    const usedByAccount = rows.used('account', accountUsageId(reader.account), nowMs);
-    if (usedByAccount >= ofAccount)
-      return { by: 'account', allowance: ofAccount, used: usedByAccount, until_ms };
-    const ofKey = reader.daily_rows;
-    if (ofKey === null) return null;
-    const usedByKey = rows.used('key', reader.key_id, nowMs);
-    return usedByKey < ofKey ? null : { by: 'key', allowance: ofKey, used: usedByKey, until_ms };
+    const throttleBy = (by: RowHolder, id: string, allowance: number): Throttle | null => {
+      const used = rows.used(by, id, nowMs);
+      return used < allowance ? null : { by, allowance, used, until_ms: nextDayMs(nowMs) };
+    };
+    return (
+      throttleBy('account', accountUsageId(reader.account), rowsOf(reader)) ??
+      throttleBy('key', reader.key_id, reader.daily_rows ?? Infinity)
+    );
   }
 
   return {

@@ -91,11 +91,11 @@ export function createRequestCounts(
     refuse(key_id: string, code: string): void {
       countsOf(key_id).refused += 1;
       const nowMs = now();
-      const refused = { day: Math.floor(nowMs / DAY_MS), key_id, code };
-      const known = refusals.get(nameOf(refused)) ?? { ...refused, count: 0, last_at: 0 };
-      known.count += 1;
-      known.last_at = Math.max(known.last_at, nowMs);
-      refusals.set(nameOf(known), known);
+      const day = Math.floor(nowMs / DAY_MS);
+      const none = { day, key_id, code, count: 0, last_at: 0 };
+      const refused = getOrMake(refusals, nameOf(none), () => none);
+      refused.count += 1;
+      refused.last_at = Math.max(refused.last_at, nowMs);
     },
     /** The counts of 90 days, and the refusals of the last seven. */
     history() {

@@ -7,6 +7,7 @@ import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { getOrMake } from '../get-or-make.ts';
 import { oneAtATime } from '../one-at-a-time.ts';
 import { paced } from '../pace.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
@@ -65,29 +66,22 @@ export async function writeUsageFile(path: string, text: string): Promise<void> 
 
 const WRITE_EVERY_MS = paced(2 * SECOND_MS);
 
-export interface UsageKeeperOptions {
-  /** The content of the file, as it is to be now. */
-  readonly text: () => string;
-  readonly write: (text: string) => Promise<void>;
-  /** Called at the first of several failures in a row, and with null when a write succeeds again. No count is lost. */
-  readonly onFailure: (error: unknown) => void;
-  /** Null: writes only when `write` is called. */
-  readonly everyMs?: number | null;
-}
-
-/** Has the counts written every two seconds and at a clean stop. A crash forgets the rows read since. */
-export function createUsageKeeper(options: UsageKeeperOptions) {
-  const { text, onFailure, everyMs = WRITE_EVERY_MS } = options;
+/**
+ * Writes the counts every two seconds and at a clean stop. A crash forgets the rows read since.
+ * @param textNow the content of the file, as it is to be
+ * @param onFailure called at the first of several failures in a row, and with null when a write succeeds again; no count is lost
+ */
+export function createUsageKeeper(path: string, textNow: () => string, onFailure: (error: unknown) => void) {
   let isFailing = false;
   /** Compared as it is, since most runs of a quiet appliance change nothing. */
   let written: string | null = null;
 
   async function writeNow(): Promise<void> {
-    const content = text();
-    if (content === written) return;
+    const text = textNow();
+    if (text === written) return;
     try {
-      await options.write(content);
-      written = content;
+      await writeUsageFile(path, text);
+      written = text;
       if (isFailing) onFailure(null);
       isFailing = false;
     } catch (error) {
@@ -98,7 +92,7 @@ export function createUsageKeeper(options: UsageKeeperOptions) {
 
   /** Never rejects. */
   const write = oneAtATime(writeNow);
-  const timer = everyMs === null ? undefined : setInterval(write, everyMs).unref();
+  const timer = setInterval(write, WRITE_EVERY_MS).unref();
   return {
     write,
     async close() {
@@ -128,10 +122,9 @@ export function rowsToday({ rows }: Usage, holder: RowHolder, nowMs: number): Re
 export function refusalsByKey({ refusals }: Usage): ReadonlyMap<string, readonly Omit<Refusals, 'day'>[]> {
   const sums = new Map<string, Omit<Refusals, 'day'>>();
   for (const { key_id, code, count, last_at } of refusals) {
-    const name = `${key_id} ${code}`;
-    const known = sums.get(name) ?? { count: 0, last_at: 0 };
-    const sum = { count: known.count + count, last_at: Math.max(known.last_at, last_at) };
-    sums.set(name, { key_id, code, ...sum });
+    const sum = getOrMake(sums, `${key_id} ${code}`, () => ({ key_id, code, count: 0, last_at: 0 }));
+    sum.count += count;
+    sum.last_at = Math.max(sum.last_at, last_at);
   }
   const sorted = [...sums.values()].sort((a, b) => b.count - a.count || (a.code < b.code ? -1 : 1));
   return Map.groupBy(sorted, ({ key_id }) => key_id);

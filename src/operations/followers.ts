@@ -21,26 +21,21 @@ const BEHIND_MINUTES = 120;
 export const FIRST_BEHIND = `
   SELECT min(position) AS position FROM stream_row WHERE place >> 34 = :ordinal AND position > :position`;
 
-/** The active keys, how they were used, and the subscriptions of which they have rights. */
-export interface ActiveKeys {
-  readonly active: readonly Key[];
-  readonly usage: ReturnType<typeof keyUsage>;
-  readonly subscriptions: ReadonlyMap<number, Subscription>;
-  /** Why access.db cannot be read now: then nothing is known of keys. */
-  readonly unreadable: string | null;
-}
+export type ActiveKeys = ReturnType<typeof readActiveKeys>;
 
-export function readActiveKeys(from: Pick<Context, 'access' | 'folder' | 'nowMs'>): ActiveKeys {
-  const { access, folder, nowMs } = from;
+/**
+ * The active keys, how they were used, and the subscriptions of which they have rights.
+ * @returns `unreadable`: why access.db cannot be read now; then nothing is known of keys
+ */
+export function readActiveKeys({ access, folder, nowMs }: Pick<Context, 'access' | 'folder' | 'nowMs'>) {
+  const usage = keyUsage(readUsage(folder.usage) ?? NO_USAGE, nowMs);
   try {
-    return {
-      active: listKeys(access()).filter((key) => keyStatus(key, nowMs) === 'active'),
-      usage: keyUsage(readUsage(folder.usage) ?? NO_USAGE, nowMs),
-      subscriptions: new Map(listSubscriptions(access()).map((one) => [one.id, one])),
-      unreadable: null,
-    };
+    const active = listKeys(access()).filter((key) => keyStatus(key, nowMs) === 'active');
+    const subscriptions = new Map(listSubscriptions(access()).map((one) => [one.id, one]));
+    return { active, usage, subscriptions, unreadable: null };
   } catch (error) {
-    return { active: [], usage: new Map(), subscriptions: new Map(), unreadable: reasonOf(error) };
+    const subscriptions = new Map<number, Subscription>();
+    return { active: [], usage, subscriptions, unreadable: reasonOf(error) };
   }
 }
 

@@ -38,12 +38,9 @@ function texts(placeholder: string, isRight: (text: string) => boolean, expected
   return (hint: string) => value(readText, { hint, placeholder });
 }
 
-function decimal(maximum: number, expected: string, hint: string) {
-  const readNumber = (text: string): Reading<number> => {
-    const isRight = /^\d{1,9}(\.\d{1,15})?$/.test(text) && Number(text) <= maximum;
-    return isRight ? read(Number(text)) : wrong(expected);
-  };
-  return value(readNumber, { hint, placeholder: 'number', schema: Type.Number({ minimum: 0, maximum }) });
+function readScore(text: string): Reading<number> {
+  const isRight = /^\d{1,9}(\.\d{1,15})?$/.test(text) && Number(text) <= 100;
+  return isRight ? read(Number(text)) : wrong('a score: 0 to 100 for text, 0 to 99 for an image');
 }
 
 /** The status of each error code of the API: of its problems, and of OAuth's own errors. */
@@ -169,7 +166,13 @@ const DESCRIPTIONS = {
     summary: 'rescore a detection: another score makes a new version, the same score none',
     members: {
       id: required(detectionId('id of the detection')),
-      score: required(decimal(100, 'a score: 0 to 100 for text, 0 to 99 for an image', 'the score')),
+      score: required(
+        value(readScore, {
+          hint: 'the score',
+          placeholder: 'number',
+          schema: Type.Number({ minimum: 0, maximum: 100 }),
+        }),
+      ),
     },
     examples: ['correct t.7001.123.456 --score 12'],
   },

@@ -11,7 +11,6 @@ import {
   type Reading,
   read,
   readInstant,
-  readSwitch,
   shown,
   wrong,
 } from '../config/option-values.ts';
@@ -126,9 +125,10 @@ export function list<Value>(
 
 /** `on` or `off`; in JSON also a boolean. */
 export function onOrOff(described: Pick<Described, 'hint' | 'placeholder'>): Member<boolean, false> {
-  return member('no', { ...described, schema: Type.Boolean() }, (json) =>
-    typeof json === 'boolean' ? read(json) : readSwitch(textOf(json) ?? ''),
-  );
+  return member('no', { ...described, schema: Type.Boolean() }, (json) => {
+    if (typeof json === 'boolean') return read(json);
+    return json === 'on' || json === 'off' ? read(json === 'on') : wrong('on or off');
+  });
 }
 
 /** Off unless it is given: on the command line an option without a value. */
@@ -167,14 +167,14 @@ export function readEach<Own extends Members>(
   complain: (name: string, problem: string) => void,
 ): ValuesOf<Own> {
   const values: Record<string, unknown> = {};
+  const known = Object.keys(members);
   for (const [name, json] of Object.entries(given)) {
     const member = Object.hasOwn(members, name) ? members[name] : undefined;
-    if (member === undefined) complain(name, unknownText(name, Object.keys(members)));
-    else {
-      const reading = member.read(json);
-      if (reading.kind === 'read') values[name] = reading.value;
-      else complain(name, `expected ${reading.expected}${member.isSecret ? '' : `, found ${shown(json)}`}`);
-    }
+    const reading = member?.read(json);
+    if (reading === undefined)
+      complain(name, `unknown${didYouMean(name, known) || `; expected ${known.join(', ') || 'no members'}`}`);
+    else if (reading.kind === 'read') values[name] = reading.value;
+    else complain(name, `expected ${reading.expected}${member?.isSecret ? '' : `, found ${shown(json)}`}`);
   }
   for (const [name, { isRequired, several, hint, read }] of Object.entries(members)) {
     if (!isRequired || Object.hasOwn(given, name)) continue;
@@ -182,11 +182,6 @@ export function readEach<Own extends Members>(
     complain(name, `missing; expected ${nothing.kind === 'wrong' ? nothing.expected : hint}`);
   }
   return values as ValuesOf<Own>;
-}
-
-function unknownText(name: string, known: readonly string[]): string {
-  const meant = didYouMean(name, known) || `; expected ${known.join(', ') || 'no members'}`;
-  return `unknown${meant}`;
 }
 
 function textOf(json: unknown): string | null {

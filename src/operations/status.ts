@@ -34,7 +34,7 @@ import { isLocked } from '../store/locks.ts';
 import { type Role, readRole, roleOf } from '../store/role.ts';
 import { DAY_MS, formatMs, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
-import { findWindow, type HoldRules } from '../windows/ledger.ts';
+import { type HeldBy, heldBy } from '../windows/ledger.ts';
 import { NOTHING_READ, type Reach, readReach } from '../windows/reach.ts';
 import { type ActiveKeys, followersOf, keysDocument, readActiveKeys } from './followers.ts';
 import type { Context } from './operation.ts';
@@ -80,10 +80,9 @@ export async function readStatus(sources: StatusSources) {
   const silent = isListed ? null : `the drop folder ${drop} does not answer: check its disk or share`;
   // The first start makes it.
   const drop_unreadable = silent ?? (ledger.db === null ? null : unlistable(drop));
-  const none = { waiting: [], waiting_count: 0, held: [] };
-  const { waiting, waiting_count, held } = isListed
-    ? unlessError(none, () => droppedFiles(config, ledger.db))
-    : none;
+  const none = { exports: [], exports_count: 0, held: [] };
+  const dropped = isListed ? unlessError(none, () => droppedFiles(config, ledger.db)) : none;
+  const waiting = dropped.exports.map(({ file }) => file);
   return {
     at: formatMs(nowMs),
     version: VERSION,
@@ -100,7 +99,7 @@ export async function readStatus(sources: StatusSources) {
       /** Why it cannot be listed, and what to do; null: it can. Then there are no names of files. */
       drop_unreadable,
       /** Export files in the drop folder that are not held, and those that were taken and have no record yet. */
-      waiting: waiting_count,
+      waiting: dropped.exports_count,
       /** Their names, in the order in which they are read: the first ones. */
       waiting_files: waiting.slice(0, WAITING_SHOWN_MAX).map(({ name }) => name),
       /** What they wait for besides their turn, and what to do about it; null: nothing. */
@@ -109,8 +108,8 @@ export async function readStatus(sources: StatusSources) {
           ? null
           : (waitsFor(role, running, paused_since, alerts) ?? waitsForEnd(waiting, nowMs)),
       /** Export files in the drop folder that wait for an operator. */
-      held: held.length,
-      held_files: held.slice(0, HELD_SHOWN_MAX).map(heldDocument),
+      held: dropped.held.length,
+      held_files: dropped.held.slice(0, HELD_SHOWN_MAX).map(heldDocument),
       /** The file that is being read; null: there is none. */
       reading: live?.reading ?? null,
       applying,
@@ -139,10 +138,9 @@ export async function readStatus(sources: StatusSources) {
 
 /** What detections.db says. If it is damaged, the rest is still useful; an alert reports the damage. */
 function readLedger({ config, detections, nowMs }: StatusSources, keys: ActiveKeys) {
-  const enabled = enabledExports(config);
-  const { failed_windows } = config.ingest;
+  const rules = holdRules(config);
   const exportsOf = (reach: (name: ExportName) => Reach) =>
-    perExport((name) => ({ enabled: enabled.has(name), ...reach(name) }));
+    perExport((name) => ({ enabled: config.exports[name].enabled, ...reach(name) }));
   const nothing = {
     db: null,
     exports: exportsOf(() => NOTHING_READ),
@@ -156,17 +154,18 @@ function readLedger({ config, detections, nowMs }: StatusSources, keys: ActiveKe
   try {
     const db = detections();
     if (db === null) return nothing;
+    const held = heldBy(db, rules);
     return {
       db,
       exports: exportsOf((name) => readReach(db, name, nowMs)),
       not_applied: filesNotApplied(db, nowMs - DAY_MS, NOT_APPLIED_MAX).map((file) => {
-        return { ...fileDocument(file), what_to_do: whatToDo(db, file, failed_windows) };
+        return { ...fileDocument(file), what_to_do: whatToDo(held, file) };
       }),
       applying: applyingFiles(db).map(({ name: file, report: { rows = 0 }, rows_applied }) => {
         return { file, rows, rows_applied };
       }),
       versions: db.prepare<[], number | null>(COUNT_VERSIONS).pluck().get() ?? 0,
-      alerts: inOrder(ledgerAlerts(db, enabled, nowMs, failed_windows)).map(alertDocument),
+      alerts: inOrder(ledgerAlerts(db, rules, nowMs)).map(alertDocument),
       followers: followersOf(db, keys, nowMs),
       unreadable: null,
     };
@@ -178,11 +177,10 @@ function readLedger({ config, detections, nowMs }: StatusSources, keys: ActiveKe
   }
 }
 
-/** Export files in the drop folder: the names of those that are read in their turn, and those that are held. */
+/** Export files in the drop folder: those that are read in their turn, and those that are held. */
 function droppedFiles(config: Config, db: Database | null) {
   const known = db === null ? undefined : knownFiles(db, holdRules(config));
-  const { exports, exports_count, held } = waitingFiles(dropNames(config), known, SCANNED_FILES_MAX);
-  return { waiting: exports.map(({ file }) => file), waiting_count: exports_count, held };
+  return waitingFiles(dropNames(config), known, SCANNED_FILES_MAX);
 }
 
 /** Files of windows that have not ended wait for that. */
@@ -191,11 +189,9 @@ function waitsForEnd(waiting: readonly ExportFileName[], nowMs: number) {
   const early = windows.filter(({ window_start }) => windowReadiness(window_start, nowMs) === 'early');
   const [first] = early;
   if (first === undefined) return null;
-  const until = `until ${endText(first.window_start)}`;
-  const reason =
-    early.length === 1
-      ? `${first.name} waits ${until}, when its window ends`
-      : `${counted(early.length, 'file')} wait ${until} or later, when their windows end`;
+  const more =
+    early.length === 1 ? '' : `, and ${counted(early.length - 1, 'more file')} for as long or longer`;
+  const reason = `${first.name} waits until ${endText(first.window_start)}, when its window ends${more}`;
   return { reason, what_to_do: 'Nothing: they are read then.' };
 }
 
@@ -229,49 +225,35 @@ function waitsFor(
     : { reason: `${alert.name}: ${alert.detail}`, what_to_do: alert.what_to_do };
 }
 
-function whatToDo(db: Database, file: FileRecord, failedWindows: HoldRules['failed_windows']): string {
-  const { name, export: exportName, window_start, outcome } = file;
+function whatToDo(held: HeldBy, { name, export: exportName, window_start, outcome }: FileRecord): string {
   if (outcome === 'refused')
     return 'Drop it again under a valid name, or delete it from refused/ if it was dropped by mistake.';
-  const window =
-    exportName === null || window_start === null ? undefined : findWindow(db, exportName, window_start);
-  const isHeld = window?.status === 'abandoned' || (window?.status === 'failed' && failedWindows === 'hold');
-  const release =
-    window !== undefined && isHeld
-      ? releaseCommand(window.export, window.status, formatMs(window.window_start))
-      : null;
-  return release === null
-    ? `Fix the file and drop it again. For its errors, run: wirewatch ingest explain ${name}`
-    : `Fix the file, drop it again, and run: ${release}`;
+  const fix = `Fix the file and drop it again. For its errors, run: wirewatch ingest explain ${name}`;
+  if (exportName === null || window_start === null) return fix;
+  const status = held({ export: exportName, window_start });
+  return status === null
+    ? fix
+    : `Fix the file, drop it again, and run: ${releaseCommand(exportName, status, formatMs(window_start))}`;
 }
 
+/** `reason`: in a sentence. */
 function healthOf(
   { config, nowMs }: StatusSources,
   exports: Readonly<Record<ExportName, Reach>>,
   alerts: readonly AlertDocument[],
   paused_since: string | null,
 ) {
-  const newest_done = perExport((name) => parseInstant(exports[name].newest_done ?? ''));
-  const situation = { newest_done, enabled: enabledExports(config), is_paused: paused_since !== null };
-  const isUrgent = alerts.some(({ page_worthy }) => page_worthy);
-  const status = isUrgent ? 'degraded' : evaluateHealth(situation, [], nowMs).status;
-  /** `reason`: in a sentence. */
-  return { status, paused_since, reason: reasonOfHealth(status, alerts, paused_since) };
-}
-
-function reasonOfHealth(
-  status: Health['status'],
-  alerts: readonly AlertDocument[],
-  pausedSince: string | null,
-): string {
+  const told = (status: Health['status'], reason: string) => ({ status, paused_since, reason });
   const [urgent, ...others] = alerts.filter(({ page_worthy }) => page_worthy);
-  if (urgent !== undefined) {
-    const more = others.length === 0 ? '' : ` ${counted(others.length, 'more alert')} cannot wait.`;
-    return `${urgent.name}: ${urgent.detail}.${more}`;
-  }
-  if (pausedSince !== null) return `Ingest is paused since ${pausedSince}.`;
-  if (status === 'degraded') return 'An export has finished no window that ended within the last hour.';
-  return alerts.length === 0 ? 'Nothing is wrong.' : `${counted(alerts.length, 'alert')} can wait.`;
+  const more = others.length === 0 ? '' : ` ${counted(others.length, 'more alert')} cannot wait.`;
+  if (urgent !== undefined) return told('degraded', `${urgent.name}: ${urgent.detail}.${more}`);
+  if (paused_since !== null) return told('ok', `Ingest is paused since ${paused_since}.`);
+  const newest_done = perExport((name) => parseInstant(exports[name].newest_done ?? ''));
+  const situation = { newest_done, enabled: enabledExports(config), is_paused: false };
+  if (evaluateHealth(situation, [], nowMs).status === 'degraded')
+    return told('degraded', 'An export has finished no window that ended within the last hour.');
+  const { length } = alerts;
+  return told('ok', length === 0 ? 'Nothing is wrong.' : `${counted(length, 'alert')} can wait.`);
 }
 
 /** The last comparison of the database with its log; null: not yet. */

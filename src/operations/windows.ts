@@ -10,9 +10,9 @@ import { unlistable } from '../drop/waiting-names.ts';
 import { isAnswering } from '../health/disk.ts';
 import { heldFiles } from '../ingest/files/folder-scan.ts';
 import { failed, misused, Refused } from '../refused.ts';
-import { documentTable } from '../text-layout.ts';
+import { listText } from '../text-layout.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../time.ts';
-import { type ExportWindow, findWindow, listWindows } from '../windows/ledger.ts';
+import { findWindow, listWindows } from '../windows/ledger.ts';
 import {
   type ResettableStatus,
   statusPhrase,
@@ -80,19 +80,25 @@ export const WINDOWS = [
       );
       const db = context.detections();
       const windows = db === null ? [] : listWindows(db, { export: exportName, status, limit });
-      const none =
-        exportName === null && status === null
-          ? 'There are no windows yet. The list starts with the first window that is read.'
-          : 'No windows match.';
-      const documents = windows.map((window) =>
-        windowDocument(window, held.get(nameOf(window.export, window.window_start)) ?? null),
-      );
-      return { value: documents, ...(documents.length === 0 && { done: none }) };
+      const value = windows.map(({ export: name, window_start, status, since, file }) => ({
+        export: name,
+        window_start: formatMs(window_start),
+        window_end: formatMs(window_start + WINDOW_MS),
+        status,
+        since: formatMs(since),
+        file,
+        held_file: held.get(nameOf(name, window_start)) ?? null,
+      }));
+      return { value };
     },
-    text: (windows) =>
-      windows.length === 0
-        ? null
-        : documentTable(windows, ['export', 'window_start', 'status', 'since', 'file', 'held_file']),
+    text: listText('No windows match. The list starts with the first window that is read.', [
+      'export',
+      'window_start',
+      'status',
+      'since',
+      'file',
+      'held_file',
+    ]),
   }),
   ...RELEASES.map(releaseOperation),
   act('window expect', {
@@ -253,21 +259,6 @@ function releasedText(
     default:
       return `${file}: ${outcome}. ${window} ${statusPhrase(status)}.`;
   }
-}
-
-function windowDocument(
-  { export: exportName, window_start, status, since, file }: ExportWindow,
-  held_file: string | null,
-) {
-  return {
-    export: exportName,
-    window_start: formatMs(window_start),
-    window_end: formatMs(window_start + WINDOW_MS),
-    status,
-    since: formatMs(since),
-    file,
-    held_file,
-  };
 }
 
 function statusOf({ detections }: Context, exportName: ExportName, start: number): WindowStatus | undefined {

@@ -59,7 +59,7 @@ function termsOf({ data, config, service }: SetupChoices, effective: Config): Un
   const isOutside = (folder: string) => folder !== data && !folder.startsWith(`${data}${path.sep}`);
   const logs = log.file === '' ? null : path.dirname(log.file);
   const others = new Set([placeFolder(copy.to), logs].filter((folder) => folder !== null));
-  const secrets = preseed.keys.flatMap(({ source }) => (source.kind === 'secret_file' ? [source.file] : []));
+  const secrets = preseed.keys.flatMap((key) => ('secret_file' in key ? [key.secret_file] : []));
   const needed = [ingest.drop].filter(isOutside);
   const optional = [...others].filter((folder) => folder !== ingest.drop && isOutside(folder));
   const certificates = [server, admin].flatMap(({ tls_certificate, tls_key }) => [tls_certificate, tls_key]);

@@ -7,7 +7,6 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createMetrics } from '../../src/admin/metrics.ts';
 import { answerRequest } from '../../src/admin/operation-requests.ts';
-import type { ExportName } from '../../src/detection/content-type.ts';
 import { createConditions } from '../../src/health/alert-conditions.ts';
 import { evaluateHealth } from '../../src/health/rules.ts';
 import { CONNECTION_TIMES, openListener } from '../../src/http/listener.ts';
@@ -209,7 +208,7 @@ function requests(endpoint: string, status: string): string {
 
 const PAUSED = {
   newest_done: { newswire: null, imagewire: null },
-  enabled: new Set<ExportName>(),
+  enabled: [],
   is_paused: true,
 };
 

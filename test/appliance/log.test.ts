@@ -175,10 +175,11 @@ const noFullDevice = !existsSync(FULL) && 'there is no /dev/full';
 /** An output that goes to this file, with its failures, and how many lines were lost each time. */
 function outputTo(path: string) {
   const [failures, lost]: [string[], number[]] = [[], []];
-  const output = new LogOutput(openLogFile(path), {
-    onFailure: (error) => failures.push(error.message),
-    onLost: (lines) => lost.push(lines),
-  });
+  const output = new LogOutput(
+    openLogFile(path),
+    ({ message }) => failures.push(message),
+    (lines) => lost.push(lines),
+  );
   const flushed = () => new Promise<void>((resolve) => output.flush(resolve));
   return { output, failures, lost, flushed };
 }

@@ -1,10 +1,12 @@
 /** Finished waits leave no timer or listener: thousands per minute would add up. */
 import assert from 'node:assert/strict';
 import { Socket } from 'node:net';
+import { join } from 'node:path';
 import { mock, test } from 'node:test';
 import { createWaiting } from '../../src/http/waiting.ts';
 import { createUsageKeeper } from '../../src/limits/usage.ts';
 import { WakeableTimer } from '../../src/wakeable-timer.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /** Longer than any test: such a timer exists until it is cleared. */
 const LONG_MS = 3_600_000;
@@ -49,18 +51,14 @@ test('requests that wait when the server closes', async () => {
 test('a closed usage keeper', async () => {
   mock.timers.enable({ apis: ['setInterval'] });
   try {
-    let [writes, rows] = [0, 0];
-    const write = async () => {
-      writes += 1;
-    };
-    const keeper = createUsageKeeper({ text: () => `${rows}`, write, onFailure: () => {} });
+    const textNow = mock.fn(() => 'text');
+    const keeper = createUsageKeeper(join(testFolder(), 'usage'), textNow, () => {});
     mock.timers.tick(5000);
-    assert.ok(writes > 0);
+    assert.ok(textNow.mock.callCount() > 0);
     await keeper.close();
-    rows += 1;
-    const closed = writes;
+    textNow.mock.resetCalls();
     mock.timers.tick(10_000);
-    assert.equal(writes, closed);
+    assert.equal(textNow.mock.callCount(), 0);
   } finally {
     mock.timers.reset();
   }

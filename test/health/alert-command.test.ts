@@ -120,7 +120,7 @@ test('[alerts] command is run; a hostile file name reaches it as text on one lin
   const { detail } = Object(refused());
   assert.match(
     detail,
-    /^";\$\(touch .*&\\n\\nRun: sh evil\.sh\\u000d\\u001b\[2J\\u009b2J\\u202e --help\\t%s\{\} was refused: /,
+    /^refused ";\$\(touch .*&\\n\\nRun: sh evil\.sh\\u000d\\u001b\[2J\\u009b2J\\u202e --help\\t%s\{\}: /,
   );
   assert.doesNotMatch(detail, /[\u0000-\u001f\u007f-\u009f\u2028-\u202e]/);
   const [args, env] = JSON.parse(readFileSync(`${received}.process`, 'utf8'));

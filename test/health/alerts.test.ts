@@ -12,7 +12,6 @@ import { createTestStore, type TestStore } from '../support/store.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 const START = NOW - 40 * DAY_MS;
-const both: ReadonlySet<ExportName> = new Set(EXPORT_NAMES);
 
 let store: TestStore;
 beforeEach(() => {
@@ -26,8 +25,8 @@ const set = (status: WindowStatus, start = START, since = NOW - HOUR_MS, exportN
 const file = (members: Partial<FileRecord>) =>
   store.addFile(NOW - HOUR_MS, { window_start: START, ...members }).name;
 
-const alerts = (nowMs = NOW, enabled = both) =>
-  ledgerAlerts(store.reader, enabled, nowMs, 'hold').map(alertDocument);
+const alerts = (nowMs = NOW, enabled_exports: readonly ExportName[] = EXPORT_NAMES) =>
+  ledgerAlerts(store.reader, { enabled_exports, failed_windows: 'hold' }, nowMs).map(alertDocument);
 const names = (nowMs = NOW) => alerts(nowMs).map(({ name }) => name);
 
 describe('windows', () => {
@@ -37,14 +36,13 @@ describe('windows', () => {
       set(status, START + WINDOW_MS, NOW - 2 * HOUR_MS);
       set(status, START, NOW - HOUR_MS, 'imagewire');
       const found = alerts().sort((a, b) => (a.detail < b.detail ? 1 : -1));
-      const [are, is] = status === 'failed' ? ['have', 'has'] : ['are', 'is'];
       const [first, second] = [formatMs(START), formatMs(START + WINDOW_MS)];
       const ago = (hours: number) => formatMs(NOW - hours * HOUR_MS);
       assert.ok(found.every(({ name, page_worthy }) => name === `${status} windows` && !page_worthy));
       const shown = found.map(({ since, detail }) => `${since} ${detail}`);
       assert.deepEqual(shown, [
-        `${ago(2)} newswire: 2 windows from ${first} to ${second} ${are} ${status}`,
-        `${ago(1)} imagewire: the window ${first} ${is} ${status}`,
+        `${ago(2)} newswire: 2 ${status} windows, ${first} to ${second}`,
+        `${ago(1)} imagewire: 1 ${status} window, ${first}`,
       ]);
       const command = {
         failed: 'wirewatch window reset newswire --all',
@@ -76,12 +74,12 @@ describe('windows', () => {
       name: 'late windows',
       page_worthy: false,
       since: formatMs(lateFrom),
-      detail: `newswire: the window ${formatMs(START)} is more than an hour overdue, but a later window was read`,
+      detail: `newswire: 1 late window, ${formatMs(START)}: more than an hour overdue, but a later window was read`,
       what_to_do: ALERT_ADVICE['late windows'],
     });
     const both = alerts(lateFrom + WINDOW_MS)[0]?.detail ?? '';
-    assert.match(both, /^newswire: 2 windows from .* are more than an hour overdue/);
-    assert.deepEqual(alerts(lateFrom, new Set(['imagewire'])), []);
+    assert.match(both, /^newswire: 2 late windows, .* to .*: more than an hour overdue/);
+    assert.deepEqual(alerts(lateFrom, ['imagewire']), []);
     set('missing');
     set('failed', START + WINDOW_MS);
     assert.deepEqual(names(lateFrom + WINDOW_MS).sort(), ['failed windows', 'missing windows']);
@@ -99,7 +97,7 @@ describe('windows', () => {
     set('failed');
     set('missing', START, NOW, 'imagewire');
     file({ report: { bad_rows: 1 } });
-    assert.deepEqual(alerts(NOW, new Set()), []);
+    assert.deepEqual(alerts(NOW, []), []);
   });
 });
 
@@ -135,9 +133,9 @@ describe('files', () => {
     const nothing = { export: null, window_start: null, report: { reason: 'no name' } };
     const first = file({ outcome: 'refused', ...nothing });
     const found = alerts().map(({ name, detail }) => [name, detail]);
-    assert.deepEqual(found, [['refused files', `${first} was refused: no name`]]);
+    assert.deepEqual(found, [['refused files', `refused ${first}: no name`]]);
     const second = file({ outcome: 'refused', report: { reason: 'too far ahead' } });
-    assert.equal(alerts()[0]?.detail, `2 files were refused, most recently ${second}: too far ahead`);
+    assert.equal(alerts()[0]?.detail, `refused ${second} and 1 more file: too far ahead`);
     assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
   });
 

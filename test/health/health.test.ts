@@ -1,24 +1,23 @@
 /** Health by the contract's rules, and its monitor, with a test clock. */
 import assert from 'node:assert/strict';
-import { statfs } from 'node:fs/promises';
-import { describe, mock, test } from 'node:test';
-import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
+import fs from 'node:fs';
+import { describe, test } from 'node:test';
+import { EXPORT_NAMES } from '../../src/detection/content-type.ts';
 import { ALERT_NAMES, type Alert, isPageWorthy } from '../../src/health/alert-texts.ts';
 import { disksOf, isAnswering, isGettingFull } from '../../src/health/disk.ts';
-import { evaluateHealth, type Situation, stalledExports } from '../../src/health/rules.ts';
+import { evaluateHealth, type Situation, stalledAlerts } from '../../src/health/rules.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/time.ts';
+import { patchedAll } from '../support/patched-fs.ts';
 import { startTestServer } from '../support/server.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
-
-const both: ReadonlySet<ExportName> = new Set(EXPORT_NAMES);
 
 const ages = (newswire: number | null, imagewire: number | null): Situation => ({
   newest_done: {
     newswire: newswire === null ? null : NOW - newswire,
     imagewire: imagewire === null ? null : NOW - imagewire,
   },
-  enabled: both,
+  enabled: EXPORT_NAMES,
   is_paused: false,
 });
 
@@ -64,18 +63,17 @@ describe('the rules of health', () => {
   });
 
   test('an export that is switched off is ignored, and shows nothing done', () => {
-    const situation = { ...ages(0, DAY_MS), enabled: new Set(['newswire'] as const) };
+    const situation = { ...ages(0, DAY_MS), enabled: ['newswire'] as const };
     const health = evaluateHealth(situation, [], NOW);
     assert.equal(health.status, 'ok');
     assert.equal(health.exports.imagewire.newest_done, null);
-    assert.deepEqual(stalledExports(situation, { before: new Set(), isCheck: true }, NOW), new Set());
+    assert.deepEqual(stalledAlerts(situation, NOW), []);
   });
 });
 
-const check = { before: new Set<ExportName>(), isCheck: true };
-const stalled = (situation: Situation) => [...stalledExports(situation, check, NOW)];
+const stalled = (situation: Situation) => stalledAlerts(situation, NOW).map(({ of }) => of);
 
-test('opens at a check, for each export whose newest window ended more than 45 minutes ago', () => {
+test('ingest is stalled for each export whose newest window ended more than 45 minutes ago', () => {
   assert.deepEqual(stalled(ages(45 * MINUTE_MS, 45 * MINUTE_MS)), []);
   assert.deepEqual(stalled(ages(45 * MINUTE_MS + 1, 0)), ['newswire']);
   assert.deepEqual(stalled(ages(46 * MINUTE_MS, 46 * MINUTE_MS)), ['newswire', 'imagewire']);
@@ -91,52 +89,62 @@ test('a disk is getting full below 5% and 10 GiB, or below 512 MiB', () => {
   assert.equal(isGettingFull(gib / 2, 2 * gib), false);
 });
 
+/** Each folder answers as the function says, until it is disposed. */
+const disksAnswer = (ask: (folder: unknown) => unknown) =>
+  patchedAll(fs.promises, ['statfs'], (_, [folder]) => ask(folder));
+const room = fs.statfsSync('/');
+const never = new Promise<never>(() => {});
+
 test('a disk that does not answer is asked once, whoever wants to know', async () => {
-  const asked: string[] = [];
+  const asked: unknown[] = [];
   const hanging = Promise.withResolvers<never>();
-  const ask = (folder: string) => {
+  using _ = disksAnswer((folder) => {
     asked.push(folder);
     return hanging.promise;
-  };
-  const all = [1, 2, 3].map(() => disksOf({ drop: '/share' }, ask));
+  });
+  const all = [1, 2, 3].map(() => disksOf({ drop: '/share' }));
   hanging.reject(new Error('gone'));
   assert.deepEqual([await Promise.all(all), asked], [[[], [], []], ['/share']]);
-  assert.deepEqual([await disksOf({ drop: '/share' }, ask), asked.length], [[], 2]);
+  assert.deepEqual([await disksOf({ drop: '/share' }), asked.length], [[], 2]);
 });
 
-test('a share that is mounted anew while a question hangs for ever is asked again, once', async () => {
+test('a share that is mounted anew while a question hangs for ever is asked again, once', async (context) => {
   let asked = 0;
-  const hanging = () => {
+  let answer: unknown = never;
+  using _ = disksAnswer(() => {
     asked += 1;
-    return new Promise<never>(() => {});
-  };
+    return answer;
+  });
   let laterMs = 0;
   const real = performance.now.bind(performance);
-  const clock = mock.method(performance, 'now', () => real() + laterMs);
-  try {
-    for (const minutes of [0, 9]) {
-      laterMs = minutes * MINUTE_MS;
-      assert.deepEqual(await disksOf({ copy: '/mounted-anew', data: '/hangs' }, hanging), []);
-    }
-    assert.equal(asked, 2);
-    laterMs = 11 * MINUTE_MS;
-    for (const _ of [1, 2])
-      assert.equal((await disksOf({ copy: '/mounted-anew' }, () => statfs('/'))).length, 1);
-    for (const minutes of [11, 60, 6_000]) {
-      laterMs = minutes * MINUTE_MS;
-      assert.deepEqual(await disksOf({ data: '/hangs' }, hanging), []);
-    }
-    assert.equal(asked, 3);
-  } finally {
-    clock.mock.restore();
+  context.mock.method(performance, 'now', () => real() + laterMs);
+  for (const minutes of [0, 9]) {
+    laterMs = minutes * MINUTE_MS;
+    assert.deepEqual(await disksOf({ copy: '/mounted-anew', data: '/hangs' }), []);
   }
+  assert.equal(asked, 2);
+  laterMs = 11 * MINUTE_MS;
+  answer = Promise.resolve(room);
+  for (const _ of [1, 2]) assert.equal((await disksOf({ copy: '/mounted-anew' })).length, 1);
+  [asked, answer] = [0, never];
+  for (const minutes of [11, 60, 6_000]) {
+    laterMs = minutes * MINUTE_MS;
+    assert.deepEqual(await disksOf({ data: '/hangs' }), []);
+  }
+  assert.equal(asked, 1);
 });
+
 test('a disk that never answers is waited for a second only, and the others are told', async () => {
-  const ask = (folder: string) => (folder === '/share' ? new Promise<never>(() => {}) : statfs('/'));
-  const disks = await disksOf({ data: '/', copy: '/share' }, ask);
-  const told = disks.map(({ of }) => of);
-  assert.deepEqual(told, ['data']);
-  assert.deepEqual([await isAnswering('/share', ask), await isAnswering('/nowhere')], [false, true]);
+  using _ = disksAnswer(async (folder) => {
+    if (folder === '/nowhere') throw new Error('no such folder');
+    return folder === '/share' ? never : room;
+  });
+  const disks = await disksOf({ data: '/', copy: '/share' });
+  assert.deepEqual(
+    disks.map(({ of }) => of),
+    ['data'],
+  );
+  assert.deepEqual([await isAnswering('/share'), await isAnswering('/nowhere')], [false, true]);
 });
 
 const HEALTH = evaluateHealth(ages(0, 0), [], NOW);

@@ -1,7 +1,8 @@
 /** The rules of the limits, on clocks of their own. */
 import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   accountUsageId,
   createDailyAllowance,
@@ -12,7 +13,9 @@ import { createKeyUses, createSeenKeys } from '../../src/limits/key-uses.ts';
 import { createRequestCounts } from '../../src/limits/request-counts.ts';
 import { createRequestRate } from '../../src/limits/request-rate.ts';
 import { createUsageKeeper, NO_USAGE } from '../../src/limits/usage.ts';
+import { errorCode } from '../../src/refused.ts';
 import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../src/time.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const NOON_MS = Date.parse('2026-11-21T12:00:00Z');
 const CREATED_MS = NOON_MS - DAY_MS;
@@ -144,48 +147,33 @@ describe('what is stored of other counts', () => {
 });
 
 describe('the keeper of usage', () => {
-  test('writes only what has changed, one write at a time, and at a stop what changed meanwhile', async () => {
-    const written: string[] = [];
-    let [text, isWriting] = ['3', false];
-    const keeper = createUsageKeeper({
-      text: () => text,
-      async write(content) {
-        assert.ok(!isWriting);
-        isWriting = true;
-        await nextTurn();
-        isWriting = false;
-        written.push(content);
-      },
-      onFailure: (error) => assert.fail(String(error)),
-      everyMs: null,
-    });
+  test('writes only what has changed, and at a stop what changed meanwhile', async () => {
+    const path = join(testFolder(), 'usage');
+    let text = '3';
+    const onFailure = (error: unknown) => assert.fail(String(error));
+    const keeper = createUsageKeeper(path, () => text, onFailure);
     void keeper.write();
     text = '5';
-    void keeper.write();
     await keeper.close();
-    assert.deepEqual(written, ['3', '5']);
+    assert.equal(readFileSync(path, 'utf8'), '5');
+    rmSync(path);
     await keeper.write();
-    assert.equal(written.length, 2);
+    assert.ok(!existsSync(path));
   });
 
   test('a failure and its end are reported once, and nothing is lost', async () => {
+    const path = join(testFolder(), 'missing', 'usage');
     const failures: unknown[] = [];
-    const written: string[] = [];
-    let isFull = true;
-    const keeper = createUsageKeeper({
-      text: () => '3',
-      async write(content) {
-        if (isFull) throw new Error('disk full');
-        written.push(content);
-      },
-      onFailure: (error) => failures.push(error),
-      everyMs: null,
-    });
+    const keeper = createUsageKeeper(
+      path,
+      () => '3',
+      (error) => failures.push(error === null ? null : errorCode(error)),
+    );
     for (const _ of [1, 2]) await keeper.write();
-    assert.deepEqual(failures, [new Error('disk full')]);
-    isFull = false;
-    await keeper.write();
-    assert.deepEqual([written, failures[1]], [['3'], null]);
+    assert.deepEqual(failures, ['ENOENT']);
+    mkdirSync(dirname(path));
+    await keeper.close();
+    assert.deepEqual([readFileSync(path, 'utf8'), failures[1]], ['3', null]);
   });
 });
 

@@ -1,9 +1,8 @@
 /** The status document: what it says of files, followers and settings, also when little can be read. */
 import assert from 'node:assert/strict';
 import fs, { mkdirSync, rmSync, type StatsFs, writeFileSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { afterEach, beforeEach, mock, test } from 'node:test';
+import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { windowStates } from '../../src/admin/console/windows.ts';
 import { revokeKey } from '../../src/auth/keys.ts';
@@ -21,6 +20,7 @@ import { DAY_MS, formatMs, formatWindowStart, WINDOW_MS } from '../../src/time.t
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { db, makeKey, NOW_MS, root } from '../support/access-store.ts';
 import { LIVE } from '../support/live.ts';
+import { patched, patchedAll } from '../support/patched-fs.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 
 const START = NOW_MS - 3 * DAY_MS;
@@ -187,22 +187,19 @@ test('a disk that cannot be read hides no alert: they come from memory', async (
 test('a share that hangs is waited for before it is read: the thread, which revokes keys, is not held', async () => {
   const drop = join(root, 'drop');
   const { promise: hung, resolve: answer } = Promise.withResolvers<StatsFs>();
-  const { statfs } = fs.promises;
-  mock.method(fs.promises, 'statfs', (path: string) => (path === drop ? hung : statfs(path)));
-  const read = mock.method(fs, 'opendirSync');
-  syncBuiltinESMExports();
-  try {
-    const config = loadConfig({ flags: {}, env: {}, file: undefined, dataFolder: root });
-    const all = Promise.all([statusOf(), heldIn({ config, detections: () => store.reader })]);
-    await sleep(50);
-    assert.equal(read.mock.callCount(), 0);
-    answer(await statfs(root));
-    const [{ disks }] = await all;
-    assert.ok(read.mock.callCount() >= 2);
-    const found = disks.map(({ of: disk }) => disk);
-    assert.deepEqual(found, ['data', 'drop']);
-  } finally {
-    mock.restoreAll();
-    syncBuiltinESMExports();
-  }
+  using _ = patchedAll(fs.promises, ['statfs'], (real, [folder]) => (folder === drop ? hung : real(folder)));
+  let reads = 0;
+  using __ = patched('opendirSync', (real) => (...args) => {
+    reads += 1;
+    return real(...args);
+  });
+  const config = loadConfig({ flags: {}, env: {}, file: undefined, dataFolder: root });
+  const all = Promise.all([statusOf(), heldIn({ config, detections: () => store.reader })]);
+  await sleep(50);
+  assert.equal(reads, 0);
+  answer(await fs.promises.statfs(root));
+  const [{ disks }] = await all;
+  assert.ok(reads >= 2);
+  const found = disks.map(({ of: disk }) => disk);
+  assert.deepEqual(found, ['data', 'drop']);
 });

@@ -19,7 +19,7 @@ export const HELPERS = words(`
 export const ROOMS = listed({
   'logger.ts': 'log-output.ts',
   detection: 'seal.ts',
-  config: 'auth copy detection exports operations store time-zone.ts',
+  config: 'auth copy detection exports operations store time-zone.ts windows',
   store: 'clock.ts',
   auth: 'clock.ts detection limits seal.ts store',
   windows: 'detection store',

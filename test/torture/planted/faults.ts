@@ -330,8 +330,8 @@ limits/request-rate.ts | limits | the limit of requests per minute
   window.count <{+=+} limit
 limits/daily-rows.ts | every-endpoint | an allowance resets at midnight
   (dayOf(nowMs) + 1) * DAY_MS{+ + 1+}
-limits/daily-rows.ts | limits-http | a used-up allowance of a key is refused
-  usedByKey <{+=+} ofKey
+limits/daily-rows.ts | limits-http | a used-up allowance is refused
+  used <{+=+} allowance
 appliance.ts | usage | networks are known after a restart
   createSeenKeys([-stored.seen-])
 http/connections.ts | connection-limit | a connection that sends nothing makes room
