@@ -8,7 +8,7 @@ import { refuseEmptied } from '../copy/own-copy.ts';
 import { checkWritable, OWN_FOLDERS } from '../drop/own-folder.ts';
 import { loadTlsPair, type TlsPaths, validityError } from '../http/tls-pair.ts';
 import { openLogFile } from '../log-output.ts';
-import { isErrorCode } from '../refused.ts';
+import { isErrorCode, unlessError } from '../refused.ts';
 import { type DataFolder, isThere, requireSeparate, statsOf, usedFolders } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
 import { bad, type Check, type Outcome, ok, warn } from './finding.ts';
@@ -133,16 +133,12 @@ function checkLogFile(path: string): Outcome {
 function checkAlertCommand([program = '']: readonly string[]): Outcome {
   const places = program.includes('/') ? [''] : (process.env.PATH ?? '').split(delimiter);
   const paths = places.map((folder) => join(folder, program));
+  const isExecutable = (path: string) =>
+    unlessError(false, () => {
+      accessSync(path, constants.X_OK);
+      return true;
+    });
   const path = paths.find(isExecutable) ?? paths[0] ?? program;
   accessSync(path, constants.X_OK);
   return ok(path);
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

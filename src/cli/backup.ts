@@ -16,14 +16,14 @@ import { anyText } from '../operations/member.ts';
 import { failed, misconfigured, misused, reasonOf, unlessError } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
-import type { DataFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { keepInPlace } from '../store/locks.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { requireOwner } from '../store/owner.ts';
 import { joined } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
-import { configOf, folderOf, installationOptions, requireInstallation } from './installation.ts';
+import { configOf, installationOptions, requireInstallation } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
 
@@ -45,7 +45,7 @@ export const register = defineCommand({
     const backedUp = await backUp(to, config, progress.update, { mayBeginAnew: dest !== undefined });
     return {
       value: { path: to, ...backedUp },
-      text: () => textOf(to, backedUp.written, installationOptions(self, config)),
+      text: textOf(to, backedUp.written, installationOptions(self, config)),
     };
   },
 });
@@ -63,12 +63,12 @@ export async function backUp(
   onProgress: OnProgress,
   { mayBeginAnew }: { readonly mayBeginAnew: boolean },
 ) {
-  const folder = folderOf(config);
+  const folder = dataFolder(config.dataFolder);
   requireOwner(folder);
   using held = new DisposableStack();
   held.defer(keepInPlace(folder));
   refuseHalfRestored(folder);
-  requireInstallation(config);
+  requireInstallation(folder);
   if (!existsSync(folder.secret))
     throw misconfigured(
       `${folder.root} cannot be backed up: ${folder.secret} is missing. The first start makes it: wirewatch serve`,

@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 import { read } from '../config/option-values.ts';
 import { TOPICS } from '../manual/topics.ts';
 import { choice, list, required } from '../operations/member.ts';
-import { SAMPLES } from '../samples/samples.ts';
 import { defineCommand } from './command.ts';
+import { SAMPLES } from './sample.ts';
 
 const SCRIPTS = {
   bash: `# bash completion of wirewatch

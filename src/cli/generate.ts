@@ -82,7 +82,7 @@ export const register = defineCommand({
   ],
   async run(values) {
     const written = await writeFiles({ ...DEFAULTS, ...values });
-    return { value: written, text: () => documentTable(written, ['file', 'export', 'window_start', 'rows']) };
+    return { value: written, text: documentTable(written, ['file', 'export', 'window_start', 'rows']) };
   },
 });
 

@@ -15,9 +15,8 @@ import type { Mark } from '../log/format.ts';
 import { createLogger } from '../logger.ts';
 import { clauseOf, failed } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
-import type { DataFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { readSecret } from '../store/secret.ts';
-import { folderOf } from './installation.ts';
 
 /** The caller holds the lock of the data folder. @throws Refused with the reason if it could not be done */
 export async function ingestAlone(
@@ -25,7 +24,7 @@ export async function ingestAlone(
   request: IngestRequest,
   tell: (progress: string) => void,
 ): Promise<Extract<RequestOutcome, { ok: true }>> {
-  const folder = folderOf(config);
+  const folder = dataFolder(config.dataFolder);
   if (request.kind === 'compact') return { ok: true, compacted: await compactAlone(folder, tell) };
   const log = createLogger({ level: 'warn' });
   const settings = ingestSettings(config, readSecret(folder));

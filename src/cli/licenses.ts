@@ -14,7 +14,7 @@ export const register = defineCommand({
       throw failed(
         'nothing is bundled when Wirewatch runs from its sources. Each package in node_modules contains its own licence.',
       );
-    return { value: bundled, text: () => licensesText(bundled) };
+    return { value: bundled, text: licensesText(bundled) };
   },
 });
 

@@ -10,7 +10,7 @@ export const register = defineCommand({
   run({ topic: name }) {
     const topic = TOPICS.find((known) => known.name === name);
     if (topic === undefined)
-      return { value: TOPICS.map(({ name, title }) => ({ topic: name, title })), text: contentsText };
+      return { value: TOPICS.map(({ name, title }) => ({ topic: name, title })), text: contentsText() };
     // Markdown as it is, so that nothing in it is lost.
     const markdown = markdownOf(topic);
     return { value: { topic: topic.name, markdown }, text: markdown };

@@ -14,12 +14,12 @@ import { isOfLab, type Operation, pathOf } from '../operations/operation.ts';
 import { errorOf, type OutcomeDocument, type ProblemDocument } from '../operations/problem.ts';
 import { failed, isErrorCode, type Refused, unlessError } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
-import { type DataFolder, dataFolder } from '../store/folder.ts';
+import type { DataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { readLines } from '../text-lines.ts';
 import { SECOND_MS } from '../time.ts';
 import type { Asking } from './operate-stopped.ts';
-import { commonOptions, dataFolderPath } from './options.ts';
+import { anyFolder } from './options.ts';
 
 /** How long a running appliance may take to answer before it is said to hang. */
 const ANSWER_MS = 5 * SECOND_MS;
@@ -35,12 +35,11 @@ export async function operate(
   onProgress: (text: string) => void = () => {},
   kind: 'appliance' | 'lab' = isOfLab(operation) ? 'lab' : 'appliance',
 ): Promise<OutcomeDocument> {
-  const asking = { given, onProgress };
+  const asking = { operation, given, onProgress, by: actorOfProcess() };
   // Also the folder of a lab: one that runs does every operation.
-  const folder = dataFolder(dataFolderPath(commonOptions(command), kind));
-  const by = actorOfProcess();
+  const folder = anyFolder(command, kind);
   for (const untilMs = performance.now() + START_MS; ; ) {
-    const answer = await askRunning(folder, operation, asking, by).catch((error: unknown) => {
+    const answer = await askRunning(folder, asking).catch((error: unknown) => {
       // Only the owner, and root, may open the socket.
       if (isErrorCode(error, 'EACCES')) requireOwner(folder);
       throw error;
@@ -51,7 +50,7 @@ export async function operate(
         `no lab runs in ${folder.root}. Start one with: wirewatch lab, or name its folder with --data`,
       );
     const { operateStopped } = await import('./operate-stopped.ts');
-    const own = await operateStopped(command, operation, asking, by);
+    const own = await operateStopped(command, asking);
     if (own !== null) return own;
     if (performance.now() > untilMs) throw await hangs(folder, START_MS);
     await sleep(TRY_AGAIN_MS);
@@ -61,9 +60,7 @@ export async function operate(
 /** @returns null if nobody listens: the socket is missing, left over by a crash, or being closed */
 async function askRunning(
   folder: DataFolder,
-  operation: Operation,
-  { given, onProgress }: Asking,
-  by: Actor,
+  { operation, given, onProgress, by }: Asking,
 ): Promise<OutcomeDocument | null> {
   const late = AbortSignal.timeout(ANSWER_MS);
   let asking: ClientRequest | null = null;

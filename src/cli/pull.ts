@@ -52,28 +52,22 @@ type PullOptions = ValuesOf<typeof MEMBERS>;
 
 export const register = defineCommand({
   members: MEMBERS,
-  conflicts: [
-    ['since', 'full'],
-    ['compare', 'full'],
-    ['compare', 'follow'],
-  ],
   examples: [
     'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --full',
     'pull --base-url http://127.0.0.1:8080 --key-file key --into changes.ndjson --follow',
     'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --compare',
   ],
-  run,
+  run: (options) =>
+    updateOrCompare(options).catch((error: unknown) => {
+      throw refusedIn(options.into, options.compare ?? false, error);
+    }),
 });
 
-function run(options: PullOptions): Promise<Result> {
-  const { into, compare = false } = options;
-  return updateOrCompare(options).catch((error: unknown) => {
-    throw refusedIn(into, compare, error);
-  });
-}
-
 async function updateOrCompare(options: PullOptions): Promise<Result> {
-  const { into, base_url: baseUrl, follow, compare } = options;
+  const { into, base_url: baseUrl, full = false, follow = false, compare = false } = options;
+  if (compare && (full || follow)) throw misused('--compare changes nothing: leave out --full and --follow.');
+  if (full && options.since !== undefined)
+    throw misused('--full copies the complete history: leave out --since.');
   using shown = createProgress();
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -89,9 +83,9 @@ async function updateOrCompare(options: PullOptions): Promise<Result> {
   using copy = open(options);
   const { cursor } = copy.position();
   const since = options.since === undefined ? null : new Date(options.since).toISOString();
-  if (compare === true) requireComplete(copy, into);
+  if (compare) requireComplete(copy, into);
   else if (cursor !== null) checkBegun(copy, options, say);
-  const startsNow = cursor === null && since === null && options.full !== true;
+  const startsNow = cursor === null && since === null && !full;
   const sums = { rows_read: 0, stored: 0 };
   const onPage: Work['onPage'] = (what, rows, stored) => {
     sums.rows_read += rows;
@@ -105,7 +99,7 @@ async function updateOrCompare(options: PullOptions): Promise<Result> {
   };
   try {
     const work: Work = { api, copy, since, onPage, start: await readStart(api) };
-    if (compare === true) {
+    if (compare) {
       const comparison = await compareCopy(work);
       const equal = comparison.differences.length === 0;
       const text = comparisonText(into, comparison);
@@ -115,25 +109,25 @@ async function updateOrCompare(options: PullOptions): Promise<Result> {
     return pulled();
   } catch (error) {
     if (!signal.aborted) throw error;
-    if (compare === true) throw failed('stopped before the comparison was complete');
+    if (compare) throw failed('stopped before the comparison was complete');
     // The same command continues from here. With --follow, stopping is not a failure.
-    return pulled(follow !== true);
+    return pulled(!follow);
   }
 }
 
 async function pull(work: Work, options: PullOptions, signal: AbortSignal): Promise<void> {
-  const { follow, full, poll_seconds: pollSeconds } = options;
+  const { follow = false, full = false, poll_seconds: pollSeconds } = options;
   // With --poll-seconds the user decides how often to ask.
-  const waitSeconds = follow === true && pollSeconds === undefined ? WAIT_SECONDS : 0;
+  const waitSeconds = follow && pollSeconds === undefined ? WAIT_SECONDS : 0;
   const pauseMs = (pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS;
-  if (full === true && work.copy.position().cursor === null) await beginFull(work);
+  if (full && work.copy.position().cursor === null) await beginFull(work);
   for (;;) {
     const askedMs = performance.now();
     await walkPeriods(work);
     do {
-      if (follow === true) work.onPage('following the change stream', 0, 0);
+      if (follow) work.onPage('following the change stream', 0, 0);
       const isWaitedFor = await catchUp(work, waitSeconds);
-      if (follow !== true) return;
+      if (!follow) return;
       if (!isWaitedFor) await sleep(pauseMs, undefined, { signal });
     } while (performance.now() < askedMs + ASK_MS);
     work.start = await readStart(work.api);
@@ -147,11 +141,8 @@ function open(options: PullOptions): Copy {
   const folder = dirname(into);
   if (!isFolder(folder)) throw failed(`there is no folder ${folder}. Create it first.`);
   if (isFolder(into)) throw failed(`${into} is a folder. Name a file with --into.`);
-  return formatOf(options) === 'sqlite' ? openSqliteCopy(into, isRead) : openLines(into, isRead);
-}
-
-function formatOf({ into, format }: PullOptions): 'sqlite' | 'ndjson' {
-  return format ?? (extname(into) === '.ndjson' ? 'ndjson' : 'sqlite');
+  const isLines = (options.format ?? extname(into).slice(1)) === 'ndjson';
+  return isLines ? openLines(into, isRead) : openSqliteCopy(into, isRead);
 }
 
 function isFolder(path: string): boolean {
@@ -195,16 +186,15 @@ function comparisonText(into: string, comparison: Comparison): string {
   const listed = differences.slice(0, DIFFERENCES_SHOWN_MAX);
   const shown = documentTable(listed, ['id', 'kind', 'copy_version', 'service_version']);
   const more = differences.length - DIFFERENCES_SHOWN_MAX;
-  const found = counted(differences.length, detections === 0 ? 'detection' : 'difference');
-  const differs = `differs from the service: ${found} in ${counted(detections, 'detection')}.`;
-  const matches = `matches the service: ${counted(detections - not_read.detections, 'detection')} compared.`;
-  const bothEmpty = 'is empty, and the service has nothing for this key either.';
-  const other = detections === 0 ? `is empty: ${found} missing.` : differs;
-  const same = detections === 0 ? bothEmpty : matches;
+  const compared = counted(detections - not_read.detections, 'detection');
+  const result =
+    differences.length > 0
+      ? `differs from the service: ${counted(differences.length, 'difference')} in ${counted(detections, 'detection')}.`
+      : `matches the service: ${compared} compared.`;
   return joined('\n', [
     differences.length > 0 && shown,
     more > 0 && `and ${grouped(more)} more; --json lists all of them`,
-    `The copy ${into} ${differences.length > 0 ? other : same}`,
+    `The copy ${into} ${result}`,
     changed_since > 0 &&
       `Not compared: ${counted(changed_since, 'detection')}, changed after the copy was updated.`,
     not_read.detections > 0 &&
@@ -214,20 +204,16 @@ function comparisonText(into: string, comparison: Comparison): string {
 
 /** Reads a file that contains the key alone, or the output of `key create --json`. */
 function readKey(path: string): string {
-  if (!existsSync(path))
-    throw failed(`there is no key file ${path}. Create it, with the API key as its only content.`);
-  if (isFolder(path)) throw failed(`${path} is a folder. Name the file with the API key with --key-file.`);
-  const content = readKeyFile(path).trim();
+  let content: string;
+  try {
+    content = readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    throw failed(
+      `the key file ${path} cannot be read: ${reasonOf(error, path)}. Name a file that contains the API key with --key-file.`,
+    );
+  }
   const key: unknown = Object(parseJson(content)).key ?? content;
   if (typeof key === 'string' && /^[\w.~+/=-]+$/.test(key)) return key;
   const expected = 'expected the key alone, or the output of key create --json';
   throw failed(`${path} does not contain an API key: ${expected}`);
-}
-
-function readKeyFile(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw failed(`${path} cannot be read: ${reasonOf(error, path)}. Name another file with --key-file.`);
-  }
 }

@@ -226,7 +226,7 @@ test('what cannot work is refused, with a hint', () => {
   const file = path.join(testFolder(), 'tmp.toml');
   writeFileSync(file, '[admin]\ntls_certificate = "/tmp/a.pem"\ntls_key = "/tmp/a.key"\n');
   assert.match(refused(1, '--config', file), /\/tmp\/a\.pem: the service could not access it/);
-  assert.match(refused(2, '--user', 'No Body'), /Expected a user name/);
+  assert.match(refused(2, '--user', 'No Body'), /--user: expected a user name/);
   assert.match(refused(78, '--port', '70000'), /--port: expected/);
 });
 
