@@ -3,18 +3,10 @@ import { Argument, type Command, Option } from 'commander';
 import { type Member, type Members, readEach, type ValuesOf, value } from '../operations/member.ts';
 import { listed } from '../refused.ts';
 import { addExamples, readPath } from './options.ts';
-import { print } from './output.ts';
+import { print, type Result } from './output.ts';
 
 /** Adds the command's arguments, options, subcommands and action. */
 export type Register = (command: Command) => void;
-
-/** What a command prints, and whether it ends with exit code 1. */
-export interface Result {
-  /** Printed with --json. */
-  readonly value: unknown;
-  readonly text: string;
-  readonly failed?: boolean;
-}
 
 export interface CommandSpec<Own extends Members> {
   /** What it is given, by name: options, or operands. */

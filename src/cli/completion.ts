@@ -41,7 +41,7 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const satisfies Shell[];
 /** The values of an argument, where they are fixed. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   manual: TOPICS.map(({ name }) => name),
-  sample: SAMPLES.map(({ name }) => name),
+  sample: SAMPLES.map(({ file }) => file),
   completion: SHELLS,
 };
 

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
+import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { listeningUrl } from '../config/listening.ts';
 import { enabledExports } from '../config/load.ts';
@@ -17,8 +18,6 @@ import { configOf } from './installation.ts';
 import { anyFolder, commonOptions, readUrl } from './options.ts';
 
 const TIMEOUT_SECONDS = 5;
-/** The document has about two hundred bytes. */
-const BODY_BYTES_MAX = 64 * 1024;
 
 export const register = defineCommand({
   members: {
@@ -91,12 +90,7 @@ async function get(address: string, isOwn: boolean) {
     ? requestTls(address, { signal, agent: false, rejectUnauthorized: !isOwn })
     : request(address, { signal, agent: false });
   const answer: IncomingMessage = (await once(sent.end(), 'response'))[0];
-  let body = '';
-  for await (const chunk of answer.setEncoding('utf8')) {
-    body += chunk;
-    if (body.length > BODY_BYTES_MAX) break;
-  }
-  return { status: answer.statusCode ?? 0, body };
+  return { status: answer.statusCode ?? 0, body: await text(answer) };
 }
 
 function degraded({ alerts, exports }: Health, names: ReadonlySet<ExportName>): string {

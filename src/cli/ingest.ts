@@ -21,11 +21,11 @@ import { readRole, roleOf } from '../store/role.ts';
 import { joined } from '../text-layout.ts';
 import { findWindow } from '../windows/ledger.ts';
 import { arrival, isHistory, type WindowStatus } from '../windows/window-states.ts';
-import { type Result, subcommand } from './command.ts';
+import { subcommand } from './command.ts';
 import { configOf, requireInstallation } from './installation.ts';
 import { operationGroup } from './operation-command.ts';
 import { DROP_OPTION } from './options.ts';
-import { createProgress } from './output.ts';
+import { type Result, showProgress } from './output.ts';
 import { type Verdict, verdictOf, verdictText } from './verdict.ts';
 
 const FILES = { placeholder: 'file', several: 'repeated' } as const;
@@ -100,8 +100,7 @@ async function validateFile(path: string, config: Config, name = basename(path))
   const { file } = checked;
   const { checkExport, FirstRows } = await import('../ingest/reading/dry-run.ts');
   const rules = { ...rulesOf(config, file), bad_rows: 'fail' } as const;
-  using progress = createProgress();
-  const onProgress = (rows: number) => progress.update(file.name, rows);
+  const onProgress = (rows: number) => showProgress(file.name, rows);
   const first = new FirstRows();
   const result = await checkExport(path, file, rules, { onProgress, onRow: first.add });
   return verdictOf(path, file, result, { mapped: rules.mapping !== null, first_rows: first.rows });

@@ -18,9 +18,10 @@ import { playExam } from '../tools/lab/exam.ts';
 import { type Finding, gradeClient } from '../tools/lab/exam-grades.ts';
 import { EXAMINER } from '../tools/lab/exam-watch.ts';
 import { parseJson } from '../tools/pull/api.ts';
-import { type Result, subcommand } from './command.ts';
+import { subcommand } from './command.ts';
 import { operate } from './operate.ts';
 import { anyFolder, LAB_KEY_FILE } from './options.ts';
+import type { Result } from './output.ts';
 
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
 const PATIENCE_SECONDS_DEFAULT = 60;
@@ -75,7 +76,7 @@ async function examine(
   if (started === null) announce('Start your client now, with an empty copy. Have it ask every few seconds.');
   const evidence = await playExam({
     ask,
-    removeSubscription: (id) => operate(command, operationOf('subscription remove'), { id }, () => {}, 'lab'),
+    removeSubscription: (id) => operate(command, operationOf('subscription remove'), { id }, 'lab'),
     read: (target) => readApi(`${url}${target}`, key),
     client: started,
     copy: copy === undefined ? null : () => readCopy(copy, env),

@@ -17,21 +17,15 @@ import { configOf, requireInstallation } from './installation.ts';
 import { commandFolder } from './options.ts';
 import { note } from './output.ts';
 
-/** What is asked, and who asks. */
-export interface Asking {
-  readonly operation: Operation;
-  readonly given: object;
-  readonly onProgress: (text: string) => void;
-  readonly by: Actor;
-}
-
 /** How long another command may take before this one gives up. */
 const OTHER_COMMAND_MS = 15 * SECOND_MS;
 
 /** @returns null if an appliance has the folder, but cannot be asked yet */
 export async function operateStopped(
   command: Command,
-  { operation, given, onProgress, by }: Asking,
+  operation: Operation,
+  given: object,
+  by: Actor,
 ): Promise<OutcomeDocument | null> {
   // First: to others an installation would seem to be missing, or its configuration.
   const folder = commandFolder(command);
@@ -90,7 +84,7 @@ export async function operateStopped(
       // It may be made anew, which must not happen under a reader.
       detections.close();
       const { ingestAlone } = await import('./ingest-alone.ts');
-      return ingestAlone(config, request, onProgress);
+      return ingestAlone(config, request);
     },
     async promote() {
       if (roleOf(readRole(folder), config.copy) === 'writer') return false;

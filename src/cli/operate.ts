@@ -18,8 +18,8 @@ import type { DataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { readLines } from '../text-lines.ts';
 import { SECOND_MS } from '../time.ts';
-import type { Asking } from './operate-stopped.ts';
 import { anyFolder } from './options.ts';
+import { showProgress } from './output.ts';
 
 /** How long a running appliance may take to answer before it is said to hang. */
 const ANSWER_MS = 5 * SECOND_MS;
@@ -32,14 +32,13 @@ export async function operate(
   command: Command,
   operation: Operation,
   given: object,
-  onProgress: (text: string) => void = () => {},
   kind: 'appliance' | 'lab' = isOfLab(operation) ? 'lab' : 'appliance',
 ): Promise<OutcomeDocument> {
-  const asking = { operation, given, onProgress, by: actorOfProcess() };
   // Also the folder of a lab: one that runs does every operation.
   const folder = anyFolder(command, kind);
+  const by = actorOfProcess();
   for (const untilMs = performance.now() + START_MS; ; ) {
-    const answer = await askRunning(folder, asking).catch((error: unknown) => {
+    const answer = await askRunning(folder, operation, given, by).catch((error: unknown) => {
       // Only the owner, and root, may open the socket.
       if (isErrorCode(error, 'EACCES')) requireOwner(folder);
       throw error;
@@ -50,7 +49,7 @@ export async function operate(
         `no lab runs in ${folder.root}. Start one with: wirewatch lab, or name its folder with --data`,
       );
     const { operateStopped } = await import('./operate-stopped.ts');
-    const own = await operateStopped(command, asking);
+    const own = await operateStopped(command, operation, given, by);
     if (own !== null) return own;
     if (performance.now() > untilMs) throw await hangs(folder, START_MS);
     await sleep(TRY_AGAIN_MS);
@@ -60,7 +59,9 @@ export async function operate(
 /** @returns null if nobody listens: the socket is missing, left over by a crash, or being closed */
 async function askRunning(
   folder: DataFolder,
-  { operation, given, onProgress, by }: Asking,
+  operation: Operation,
+  given: object,
+  by: Actor,
 ): Promise<OutcomeDocument | null> {
   const late = AbortSignal.timeout(ANSWER_MS);
   let asking: ClientRequest | null = null;
@@ -88,7 +89,7 @@ async function askRunning(
     if (isErrorCode(error, 'ENOENT', 'ENOTDIR', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE')) return null;
     throw late.aborted ? await hangs(folder, ANSWER_MS) : error;
   }
-  return outcomeIn(response, operation, onProgress);
+  return outcomeIn(response, operation);
 }
 
 interface AnswerLine {
@@ -98,12 +99,12 @@ interface AnswerLine {
 }
 
 /** @throws Refused as the operation, and if the appliance ends before its last line */
-async function outcomeIn(response: IncomingMessage, { name }: Operation, onProgress: Asking['onProgress']) {
+async function outcomeIn(response: IncomingMessage, { name }: Operation) {
   let end: AnswerLine = {};
   try {
     for await (const line of readLines(response)) {
       end = JSON.parse(line);
-      if (end.progress !== undefined) onProgress(end.progress);
+      if (end.progress !== undefined) showProgress(end.progress);
     }
   } catch {
     // The end of the appliance has cut it off.
@@ -128,11 +129,8 @@ async function hangs(folder: DataFolder, waitedMs: number): Promise<Refused> {
 
 /** Who runs the command, as the audit trail names it. */
 export function actorOfProcess(): Actor {
-  const { SUDO_USER = '' } = process.env;
-  return { actor: userName(), ...(SUDO_USER !== '' && { sudo_user: SUDO_USER }) };
-}
-
-/** The user of this process; the user's number if it has no name. */
-function userName(): string {
-  return unlessError(`${process.getuid?.() ?? 'unknown'}`, () => userInfo().username);
+  const { SUDO_USER } = process.env;
+  // The number of a user who has no name.
+  const actor = unlessError(`${process.getuid?.() ?? 'unknown'}`, () => userInfo().username);
+  return { actor, ...(SUDO_USER && { sudo_user: SUDO_USER }) };
 }

@@ -7,10 +7,10 @@ import { operationsOf } from '../operations/table.ts';
 import { printable } from '../printable.ts';
 import { misused, Refused } from '../refused.ts';
 import { joined } from '../text-layout.ts';
-import { type CommandSpec, defineCommand, type Register, type Result } from './command.ts';
+import { type CommandSpec, defineCommand, type Register } from './command.ts';
 import { operate } from './operate.ts';
 import { DROP_OPTION } from './options.ts';
-import { createProgress, note } from './output.ts';
+import { note, type Result } from './output.ts';
 
 /** The commands of a group, such as `key`. @param more those of the group that are no operations */
 export function operationGroup(group: string, ...more: readonly Register[]): Register {
@@ -51,27 +51,17 @@ async function runOperation(
     const word = `${values[confirmedBy]}`;
     await confirm(`${name} ${word}: ${form?.will}`, word);
   }
-  using progress = createProgress();
-  const interrupted = sayWhatGoesOn(operation);
-  const outcome = await operate(command, operation, given, (text) => progress.update(text)).finally(() =>
-    process.off('SIGINT', interrupted),
-  );
-  const { value, done, next, warning, failed } = outcome;
-  progress.end();
-  if (warning !== null) note(warning);
-  return { value, text: joined('\n\n', [done, operation.text(value), ...next]), failed };
-}
-
-/** Whoever interrupts a command ends only its waiting. */
-function sayWhatGoesOn(operation: Operation): () => void {
-  const say = () => {
-    const goesOn =
-      operation.job === undefined ? '' : ` If Wirewatch is running, it goes on with ${operation.name}.`;
+  // Whoever interrupts a command ends only its waiting.
+  const goesOn = operation.job === undefined ? '' : ` If Wirewatch is running, it goes on with ${name}.`;
+  const interrupted = () => {
     note(`interrupted.${goesOn}`);
     process.exit(130);
   };
-  process.once('SIGINT', say);
-  return say;
+  process.once('SIGINT', interrupted);
+  const outcome = await operate(command, operation, given).finally(() => process.off('SIGINT', interrupted));
+  const { value, done, next, warning, failed } = outcome;
+  if (warning !== null) note(warning);
+  return { value, text: joined('\n\n', [done, operation.text(value), ...next]), failed };
 }
 
 export interface Terminal {

@@ -52,9 +52,9 @@ export const SETTING_OPTIONS = [
 ];
 
 /** Example command lines, shown below a command's help, without the program's name. */
-export function addExamples(command: Command, lines: readonly string[]): Command {
+export function addExamples(command: Command, lines: readonly string[]): void {
   const shown = lines.map((line) => `\n  wirewatch ${line}`).join('');
-  return command.addHelpText('after', `\nExamples:${shown}`);
+  command.addHelpText('after', `\nExamples:${shown}`);
 }
 
 function nonEmptyPath(text: string): string {

@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { integer } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { choice, instant, required, toggle, type ValuesOf, value } from '../operations/member.ts';
-import { printable } from '../printable.ts';
 import { failed, misused, reasonOf } from '../refused.ts';
 import { documentTable, joined } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
@@ -13,9 +12,9 @@ import { createApi, parseJson } from '../tools/pull/api.ts';
 import { type Comparison, compareCopy } from '../tools/pull/compare.ts';
 import { type Copy, openLines, openSqliteCopy, placeOf, refusedIn } from '../tools/pull/copy.ts';
 import { beginFull, catchUp, readStart, type Work, walkPeriods } from '../tools/pull/procedures.ts';
-import { defineCommand, pathMember, type Result } from './command.ts';
+import { defineCommand, pathMember } from './command.ts';
 import { readUrl } from './options.ts';
-import { createProgress } from './output.ts';
+import { note, type Result, showProgress } from './output.ts';
 
 /** How long the service may wait for a change; proxies give up after a minute. */
 const WAIT_SECONDS = 50;
@@ -68,29 +67,24 @@ async function updateOrCompare(options: PullOptions): Promise<Result> {
   if (compare && (full || follow)) throw misused('--compare changes nothing: leave out --full and --follow.');
   if (full && options.since !== undefined)
     throw misused('--full copies the complete history: leave out --since.');
-  using shown = createProgress();
   const stopping = new AbortController();
   const { signal } = stopping;
   for (const name of ['SIGINT', 'SIGTERM'] as const)
     process.once(name, () => stopping.abort(new Error('stopped')));
-  const say = (text: string) => {
-    shown.end();
-    process.stderr.write(`${printable(text)}\n`);
-  };
   const onWait = (reason: string, waitMs: number) =>
-    say(`${reason}; waiting ${Math.ceil(waitMs / SECOND_MS)} s`);
+    note(`${reason}; waiting ${Math.ceil(waitMs / SECOND_MS)} s`);
   const api = createApi({ baseUrl, key: readKey(options.key_file), signal, onWait });
   using copy = open(options);
   const { cursor } = copy.position();
   const since = options.since === undefined ? null : new Date(options.since).toISOString();
   if (compare) requireComplete(copy, into);
-  else if (cursor !== null) checkBegun(copy, options, say);
+  else if (cursor !== null) checkBegun(copy, options);
   const startsNow = cursor === null && since === null && !full;
   const sums = { rows_read: 0, stored: 0 };
   const onPage: Work['onPage'] = (what, rows, stored) => {
     sums.rows_read += rows;
     sums.stored += stored;
-    shown.update(`${what}, rows`, sums.rows_read);
+    showProgress(`${what}, rows`, sums.rows_read);
   };
   const pulled = (failed = false): Result => {
     const detections = copy.count();
@@ -157,9 +151,9 @@ function requireComplete(copy: Copy, into: string): void {
   throw failed(`the copy ${into} is not complete yet. Run the same command without --compare first.`);
 }
 
-/** @param say for a note to the user; @throws Refused `usage` for options that do not fit a copy that has begun */
-function checkBegun(copy: Copy, { into, since, full }: PullOptions, say: (text: string) => void): void {
-  if (since !== undefined) say(`${into} continues where it stopped; --since is only for a new copy.`);
+/** @throws Refused `usage` for options that do not fit a copy that has begun */
+function checkBegun(copy: Copy, { into, since, full }: PullOptions): void {
+  if (since !== undefined) note(`${into} continues where it stopped; --since is only for a new copy.`);
   if (full !== true || copy.position().streams !== null) return;
   const files = filesOf(into, copy.count() === null);
   const next = `Leave out --full to continue it. To copy the history, delete ${files} first, or name another file.`;

@@ -11,7 +11,7 @@ import { formatMs } from '../time.ts';
 import { defineCommand } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
-import { createProgress } from './output.ts';
+import { showProgress } from './output.ts';
 
 /** Of files that are listed. */
 const FILES_SHOWN_MAX = 10;
@@ -33,10 +33,9 @@ export const register = defineCommand({
     const config = configOf(self);
     const { dataFolder: data, copy } = config;
     const { root: drop, parse } = dropNames(config);
-    using progress = createProgress();
     const source = await openCopy(src, copy);
     const asked = { data, untilMs, standby: copy.standby, parse };
-    const options = { ...asked, source, replace, drop, onProgress: progress.update, now: Date.now };
+    const options = { ...asked, source, replace, drop, onProgress: showProgress, now: Date.now };
     const restored = await restore(options);
     if ('earlier' in restored)
       return {

@@ -4,7 +4,7 @@ import { packedText } from '../packed.ts';
 import { documentTable } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
 
-/** Names and titles, in the order of the list. */
+/** In the order of the list. */
 export const SAMPLES = Object.entries({
   'wirewatch.toml': 'every setting, with its default',
   'wirewatch.service': 'the systemd unit, as setup writes it',
@@ -19,10 +19,10 @@ export const SAMPLES = Object.entries({
   'client-ts': 'a complete client in TypeScript, for Node 24: follows the stream into SQLite',
   'client-py': 'a complete client in Python: follows the stream into SQLite',
   'grafana-dashboard.json': 'a dashboard for Grafana, with Prometheus as its data source',
-}).map(([name, title]) => ({ name, title }));
+}).map(([file, title]) => ({ file, title }));
 
 export const register = defineCommand({
-  members: { file: choice(SAMPLES.map(({ name }) => name)) },
+  members: { file: choice(SAMPLES.map(({ file }) => file)) },
   operands: ['file'],
   examples: [
     'sample',
@@ -30,11 +30,8 @@ export const register = defineCommand({
     'sample grafana-dashboard.json > dashboard.json',
   ],
   run({ file }) {
-    if (file === undefined) {
-      const rows = SAMPLES.map(({ name, title }) => ({ file: name, purpose: title }));
-      const value = SAMPLES.map(({ name, title }) => ({ file: name, title }));
-      return { value, text: `${documentTable(rows)}\n\nTo print one: wirewatch sample FILE` };
-    }
+    if (file === undefined)
+      return { value: SAMPLES, text: `${documentTable(SAMPLES)}\n\nTo print one: wirewatch sample FILE` };
     const text = packedText('config', file);
     return { value: { file, text }, text };
   },

@@ -28,10 +28,10 @@ import { requireOwner } from '../store/owner.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { joined } from '../text-layout.ts';
 import { lowerPriority } from './backup.ts';
-import { defineCommand, type Result } from './command.ts';
+import { defineCommand } from './command.ts';
 import { configOf, requireInstallation } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
-import { createProgress, type Progress } from './output.ts';
+import { type Result, showProgress } from './output.ts';
 
 export const register = defineCommand({
   members: { src: anyText('a copy: a folder, or s3://bucket/prefix (default: verify the data folder)') },
@@ -40,16 +40,15 @@ export const register = defineCommand({
   examples: ['verify', 'verify /backups/wirewatch', 'verify /backups/wirewatch --json'],
   async run({ src }, self) {
     lowerPriority();
-    using progress = createProgress();
     const config = configOf(self);
     if (src === undefined) {
       const folder = dataFolder(config.dataFolder);
       requireOwner(folder);
       requireInstallation(folder);
-      return await verifyData(folder, progress.update);
+      return await verifyData(folder);
     }
     const source = await openCopy(src, config.copy);
-    const { entries, findings } = await verifyCopy(source, progress.update);
+    const { entries, findings } = await verifyCopy(source, showProgress);
     const ok = findings.length === 0;
     return {
       value: { verified: source.text, ok, entries, findings },
@@ -71,12 +70,12 @@ function sourceText(path: string, entries: number, findings: readonly string[]):
 }
 
 /** Fails if there are findings, or if not everything could be compared. */
-async function verifyData(folder: DataFolder, onProgress: Progress['update']): Promise<Result> {
+async function verifyData(folder: DataFolder): Promise<Result> {
   refuseHalfRestored(folder);
   requireComplete(folder);
   using held = new DisposableStack();
   held.defer(keepInPlace(folder));
-  const result = await scrub({ folder, between: () => nextTurn(), onProgress });
+  const result = await scrub({ folder, between: () => nextTurn(), onProgress: showProgress });
   // A read that failed once is no damage.
   const others = checkOthers(folder).length > 0 ? checkOthers(folder) : [];
   const findings = [...result.findings, ...others];

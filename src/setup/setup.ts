@@ -1,6 +1,5 @@
 /** Writes the configuration and the systemd unit where they are missing, and names the commands that remain. */
-import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { devNull } from 'node:os';
 import path from 'node:path';
 import { annotatedConfig } from '../config/annotated.ts';
@@ -8,7 +7,7 @@ import { type Config, loadConfig, settingIn } from '../config/load.ts';
 import { FLAGS, type SettingFlags } from '../config/schema.ts';
 import { placeFolder } from '../copy/place.ts';
 import { failed, reasonOf } from '../refused.ts';
-import { appearAs } from '../store/folder.ts';
+import { createOnce } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { pasted } from './shell.ts';
 import { isInHome, type UnitTerms, unitText } from './unit.ts';
@@ -32,7 +31,7 @@ export function setUp({ data, config, flags, service }: SetupChoices) {
   const effective = existsSync(config) ? load({}, config, data) : wanted;
   const settings = annotatedConfig(chosenOf(flags, wanted));
   if (service === null) {
-    attempt('create', data, () => mkdirSync(data, { recursive: true, mode: 0o700 }));
+    attempt(data, () => mkdirSync(data, { recursive: true, mode: 0o700 }));
     const start = `wirewatch serve --data ${pasted(data)} --config ${pasted(config)}`;
     const next = ['# Start Wirewatch, or restart it where it is running:', start];
     return { files: [place('configuration', config, settings)], next };
@@ -89,25 +88,19 @@ function chosenOf(flags: SettingFlags, wanted: Config): Map<string, string | num
 function place(what: 'configuration' | 'unit', file: string, text: string) {
   const isNew =
     !existsSync(file) &&
-    attempt('write', file, () => {
-      const draft = `${file}.${randomUUID()}`;
+    attempt(file, () => {
       mkdirSync(path.dirname(file), { recursive: true });
-      try {
-        writeFileSync(draft, text, { flag: 'wx', flush: true });
-        return appearAs(file, draft);
-      } finally {
-        rmSync(draft, { force: true });
-      }
+      return createOnce(file, text, 0o644);
     });
   return { what, path: file, outcome: isNew ? 'written' : 'kept' } as const;
 }
 
-function attempt<Result>(operation: 'create' | 'write', file: string, work: () => Result): Result {
+function attempt<Result>(file: string, work: () => Result): Result {
   try {
     return work();
   } catch (error) {
     throw failed(
-      `cannot ${operation} ${file}: ${reasonOf(error, file)}. Run the command as root, or name files that this user may write with --config and --unit.`,
+      `cannot write ${file}: ${reasonOf(error, file)}. Run the command as root, or name files that this user may write with --config and --unit.`,
       { cause: error },
     );
   }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { confirm } from '../../src/cli/operation-command.ts';
-import { createProgress } from '../../src/cli/output.ts';
+import { endProgress, showProgress } from '../../src/cli/output.ts';
 import { printable } from '../../src/printable.ts';
 import { documentTable } from '../../src/text-layout.ts';
 
@@ -19,21 +19,22 @@ test('a table is aligned, and external text cannot inject control characters', (
 
 test('progress redraws one line at most ten times a second, only on a terminal', (t) => {
   const drawn: string[] = [];
-  const stderr = { isTTY: true, columns: 40, write: (text: string) => drawn.push(text) };
-  t.mock.property(process, 'stderr', stderr as unknown as typeof process.stderr);
+  const { stderr } = process;
+  const { isTTY, columns, write } = stderr;
+  t.after(() => Object.assign(stderr, { isTTY, columns, write }));
+  Object.assign(stderr, { isTTY: true, columns: 40, write: (text: string) => drawn.push(text) });
   t.mock.timers.enable({ apis: ['Date'] });
-  const shown = createProgress();
   for (let rows = 0; rows < 60_000; rows += 300) {
-    shown.update('rows', rows, 60_000);
+    showProgress('rows', rows, 60_000);
     t.mock.timers.tick(10);
   }
-  shown.end();
+  endProgress();
   assert.equal(drawn.length, 21);
   assert.equal(drawn[19], '\r\x1b[2Krows  57,000  95%');
   assert.equal(drawn[20], '\r\x1b[2K');
   stderr.isTTY = false;
-  shown.update('rows', 1);
-  shown.end();
+  showProgress('rows', 1);
+  endProgress();
   assert.equal(drawn.length, 21);
 });
 

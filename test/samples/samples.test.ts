@@ -24,14 +24,14 @@ import { subscription, withService } from '../support/pull.ts';
 const CONFIG = join(import.meta.dirname, '../../config');
 
 test('config/ holds exactly the samples, as they are printed', () => {
-  assert.deepEqual(readdirSync(CONFIG).sort(), SAMPLES.map(({ name }) => name).sort());
-  for (const { name } of SAMPLES)
+  assert.deepEqual(readdirSync(CONFIG).sort(), SAMPLES.map(({ file }) => file).sort());
+  for (const { file: name } of SAMPLES)
     assert.equal(packedText('config', name), readFileSync(join(CONFIG, name), 'utf8'), name);
 });
 
 test('the program lists and prints them; another name is exit code 2', async () => {
   const listed = await succeedBeside(['sample']);
-  for (const { name } of SAMPLES) assert.ok(listed.stdout.includes(name), name);
+  for (const { file: name } of SAMPLES) assert.ok(listed.stdout.includes(name), name);
   const one = await succeedBeside(['sample', 'nginx.conf']);
   assert.equal(one.stdout.trim(), packedText('config', 'nginx.conf').trim());
   const named =
