@@ -6,7 +6,7 @@ import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, describe, test } from 'node:test';
 import { OWN_FOLDERS } from '../src/drop/own-folder.ts';
-import { sampleText } from '../src/samples/samples.ts';
+import { packedText } from '../src/packed.ts';
 import { onPath } from './support/command.ts';
 import { without } from './support/installed.ts';
 import { CHANGES, readerOf } from './support/lab.ts';
@@ -98,7 +98,7 @@ describe("README's way to a real appliance", { skip: without('curl') }, () => {
     assert.ok(data.length >= 30);
     // With a stored cursor, the client must not use since: its last value would be refused.
     for (const SINCE of [since, 'never']) {
-      const { status, stderr } = spawnSync('python3', ['-c', sampleText('client-py'), '--once'], {
+      const { status, stderr } = spawnSync('python3', ['-c', packedText('config', 'client-py'), '--once'], {
         cwd: folder,
         encoding: 'utf8',
         env: cleanEnv({ BASE_URL: url, KEY: key, SINCE }),

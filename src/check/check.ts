@@ -52,7 +52,10 @@ export async function checkInstallation(
   };
   await check(
     'configuration',
-    () => checkConfiguration(configured),
+    () => {
+      if (typeof configured === 'string') throw misconfigured(configured);
+      return ok(configured.configFile ?? 'no configuration file; using the environment and the defaults');
+    },
     'Fix the configuration; whatever depends on it was not checked. To list every setting: wirewatch manual settings',
   );
   const isUsable = await check(
@@ -81,7 +84,9 @@ export async function checkInstallation(
   }
   // Without a configuration, only an appliance that runs can tell.
   if (isOurs) await check('appliance', () => checkAppliance(folder, read === configured ? null : read));
-  await check('running settings', () => changedSettings(status?.settings));
+  const settings = status?.settings;
+  const restart = settings?.what_to_do;
+  if (settings && restart) await check('running settings', () => warn(settingsText(settings), restart));
   // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
   if (status?.running === true && status.alerts.length === 0) await check('alerts', () => ok('none open'));
   await check('alert', () =>
@@ -91,11 +96,6 @@ export async function checkInstallation(
   );
   if (config !== null) await checkSurroundings(config, folder, check);
   return findings;
-}
-
-function checkConfiguration(configured: Config | string): Outcome {
-  if (typeof configured === 'string') throw misconfigured(configured);
-  return ok(configured.configFile ?? 'no configuration file; using the environment and the defaults');
 }
 
 /** Whether this user, and no other, can use it. */
@@ -183,8 +183,4 @@ function checkAppliance({ detections }: DataFolder, status: Status | string | nu
         'Start it with "wirewatch serve", or as a service with: systemctl start wirewatch',
       )
     : ok('not started yet');
-}
-
-function changedSettings(settings: Status['settings'] = null): Found {
-  return settings?.what_to_do ? warn(settingsText(settings), settings.what_to_do) : [];
 }

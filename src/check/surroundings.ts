@@ -8,7 +8,7 @@ import { refuseEmptied } from '../copy/own-copy.ts';
 import { checkWritable, OWN_FOLDERS } from '../drop/own-folder.ts';
 import { loadTlsPair, type TlsPaths, validityError } from '../http/tls-pair.ts';
 import { openLogFile } from '../log-output.ts';
-import { isErrorCode } from '../refused.ts';
+import { isErrorCode, unlessError } from '../refused.ts';
 import { type DataFolder, isThere, requireSeparate, statsOf, usedFolders } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
 import { bad, type Check, type Outcome, ok, warn } from './finding.ts';
@@ -64,23 +64,19 @@ async function checkPlace(copy: Config['copy'], folder: DataFolder): Promise<Out
     () => false,
     (error: Error) => isErrorCode(error.cause, 'ENOENT'),
   );
-  if (isMissing && isCreated(copy.to, folder)) return createdByStart(copy.to);
-  await tryPlace(place);
-  return ok(copy.to);
+  const created = isMissing ? createdByStart(copy.to, folder) : null;
+  if (created === null) await tryPlace(place);
+  return created ?? ok(copy.to);
 }
 
 /**
- * Whether a start creates it: not in a parent that is missing, nor behind a link, since a disk may not be mounted.
+ * Null if a start does not create it: in a parent that is missing, or behind a link, since a disk may not be mounted.
  * @throws the file system's error if this user cannot
  */
-function isCreated(path: string, { root }: DataFolder): boolean {
+function createdByStart(path: string, { root }: DataFolder): Outcome | null {
   const parent = dirname(path);
-  if (isThere(path) || (parent !== root && !existsSync(parent))) return false;
+  if (isThere(path) || (parent !== root && !existsSync(parent))) return null;
   if (existsSync(parent)) accessSync(parent, constants.W_OK | constants.X_OK);
-  return true;
-}
-
-function createdByStart(path: string): Outcome {
   return warn(
     `${path} does not exist yet`,
     'The first start creates it. Check that it is the right folder, and that its disk is mounted.',
@@ -91,7 +87,8 @@ function createdByStart(path: string): Outcome {
 async function checkDrop({ ingest: { drop }, photos }: Config, folder: DataFolder): Promise<Outcome> {
   await requireSeparate(drop, usedFolders(folder, photos.folder));
   const found = statSync(drop, { throwIfNoEntry: false });
-  if (found === undefined && isCreated(drop, folder)) return createdByStart(drop);
+  const created = found === undefined ? createdByStart(drop, folder) : null;
+  if (created !== null) return created;
   checkWritable(drop);
   const elsewhere = OWN_FOLDERS.map((name) => join(drop, name)).find(
     (own) => existsSync(own) && statSync(own).dev !== found?.dev,
@@ -133,16 +130,12 @@ function checkLogFile(path: string): Outcome {
 function checkAlertCommand([program = '']: readonly string[]): Outcome {
   const places = program.includes('/') ? [''] : (process.env.PATH ?? '').split(delimiter);
   const paths = places.map((folder) => join(folder, program));
+  const isExecutable = (path: string) =>
+    unlessError(false, () => {
+      accessSync(path, constants.X_OK);
+      return true;
+    });
   const path = paths.find(isExecutable) ?? paths[0] ?? program;
   accessSync(path, constants.X_OK);
   return ok(path);
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

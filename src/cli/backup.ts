@@ -16,16 +16,16 @@ import { anyText } from '../operations/member.ts';
 import { failed, misconfigured, misused, reasonOf, unlessError } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
-import type { DataFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { keepInPlace } from '../store/locks.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { requireOwner } from '../store/owner.ts';
 import { joined } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
-import { configOf, folderOf, installationOptions, requireInstallation } from './installation.ts';
+import { configOf, installationOptions, requireInstallation } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
-import { createProgress } from './output.ts';
+import { showProgress } from './output.ts';
 
 export const register = defineCommand({
   members: { dest: anyText('a folder, or s3://bucket/prefix (default: the setting [copy] to)') },
@@ -41,11 +41,10 @@ export const register = defineCommand({
         'there is no place for the copy. Name one (wirewatch backup FOLDER), or set [copy] to in the configuration.',
       );
     const to = isBucket(given) ? given : path.resolve(given);
-    using progress = createProgress();
-    const backedUp = await backUp(to, config, progress.update, { mayBeginAnew: dest !== undefined });
+    const backedUp = await backUp(to, config, showProgress, { mayBeginAnew: dest !== undefined });
     return {
       value: { path: to, ...backedUp },
-      text: () => textOf(to, backedUp.written, installationOptions(self, config)),
+      text: textOf(to, backedUp.written, installationOptions(self, config)),
     };
   },
 });
@@ -63,12 +62,12 @@ export async function backUp(
   onProgress: OnProgress,
   { mayBeginAnew }: { readonly mayBeginAnew: boolean },
 ) {
-  const folder = folderOf(config);
+  const folder = dataFolder(config.dataFolder);
   requireOwner(folder);
   using held = new DisposableStack();
   held.defer(keepInPlace(folder));
   refuseHalfRestored(folder);
-  requireInstallation(config);
+  requireInstallation(folder);
   if (!existsSync(folder.secret))
     throw misconfigured(
       `${folder.root} cannot be backed up: ${folder.secret} is missing. The first start makes it: wirewatch serve`,
@@ -92,7 +91,13 @@ export async function backUp(
     const access_changes = access.kind === 'sound' ? access.state.change : 0;
     return { written, entries: end?.entry ?? 0, access_changes };
   } catch (error) {
-    throw explained(error, to);
+    if (error instanceof LogDamage)
+      throw failed(`the log is damaged: ${error.message}. To find out what is wrong: wirewatch verify`, {
+        cause: error,
+      });
+    if (error instanceof Unreachable || isLogError(error))
+      throw failed(`cannot write the copy ${to}: ${reasonOf(error, to)}`, { cause: error });
+    throw error;
   }
 }
 
@@ -101,16 +106,6 @@ function endOf({ log, detections }: DataFolder): Mark | null {
   const mark = readLogMarkOf(detections);
   if (mark !== null && placeOf(log, mark) === 'known') return mark;
   return findTail(log).last;
-}
-
-function explained(error: unknown, to: string): unknown {
-  if (error instanceof LogDamage)
-    return failed(`the log is damaged: ${error.message}. To find out what is wrong: wirewatch verify`, {
-      cause: error,
-    });
-  if (error instanceof Unreachable || isLogError(error))
-    return failed(`cannot write the copy ${to}: ${reasonOf(error, to)}`, { cause: error });
-  return error;
 }
 
 /** Lowers the priority of this process: a running Wirewatch comes first. */

@@ -8,9 +8,9 @@ import type { Status } from '../operations/status.ts';
 import { STATUS } from '../operations/status-views.ts';
 import { Refused } from '../refused.ts';
 import { defineCommand } from './command.ts';
-import { commandFolder, configOf } from './installation.ts';
+import { configOf } from './installation.ts';
 import { operate } from './operate.ts';
-import { SETTING_OPTIONS } from './options.ts';
+import { commandFolder, SETTING_OPTIONS } from './options.ts';
 
 export const register = defineCommand({
   options: SETTING_OPTIONS,
@@ -22,7 +22,7 @@ export const register = defineCommand({
     const findings = await checkInstallation(folder, config, readStatus);
     return {
       value: findings,
-      text: () => findingsText(findings),
+      text: findingsText(findings),
       failed: findings.some(({ status }) => status === 'bad'),
     };
   },

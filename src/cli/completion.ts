@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 import { read } from '../config/option-values.ts';
 import { TOPICS } from '../manual/topics.ts';
 import { choice, list, required } from '../operations/member.ts';
-import { SAMPLES } from '../samples/samples.ts';
 import { defineCommand } from './command.ts';
+import { SAMPLES } from './sample.ts';
 
 const SCRIPTS = {
   bash: `# bash completion of wirewatch
@@ -41,7 +41,7 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const satisfies Shell[];
 /** The values of an argument, where they are fixed. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   manual: TOPICS.map(({ name }) => name),
-  sample: SAMPLES.map(({ name }) => name),
+  sample: SAMPLES.map(({ file }) => file),
   completion: SHELLS,
 };
 

@@ -4,7 +4,6 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { createKey } from '../auth/key-form.ts';
 import { rightsOf } from '../auth/keys.ts';
 import { now } from '../clock.ts';
 import { paced } from '../pace.ts';
@@ -15,7 +14,7 @@ import { SAMPLE_SUBSCRIPTIONS } from '../tools/generate/rows.ts';
 import { newestEndedWindow } from '../tools/lab/feed.ts';
 import { defineCommand } from './command.ts';
 import { type LabKey, startLab, unlessStopped } from './lab.ts';
-import { commonOptions, SETTING_OPTIONS } from './options.ts';
+import { SETTING_OPTIONS } from './options.ts';
 import { print } from './output.ts';
 import { operateHere, type Serving } from './serving.ts';
 
@@ -37,26 +36,22 @@ async function demonstrate(command: Command): Promise<null> {
   const beganMs = Date.now();
   const started = await startLab(command, 'demo', {
     seed: SEED,
-    keys(prefix) {
-      const keyOf = (name: string, ids: readonly number[], content_types: ['text'] | null): LabKey => {
-        const subscriptions = ids.map((id) => ({ id, content_types }));
-        return { ...createKey(prefix), name, subscriptions };
-      };
-      return [
-        keyOf('demo: everything', [FIRST.id, SECOND.id], null),
-        keyOf('demo: overseas stories', [SECOND.id], ['text']),
-      ];
-    },
+    keys: [
+      {
+        name: 'demo: everything',
+        subscriptions: [FIRST, SECOND].map(({ id }) => ({ id, content_types: null })),
+      },
+      { name: 'demo: overseas stories', subscriptions: [{ id: SECOND.id, content_types: ['text'] }] },
+    ],
     fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
   });
   if (started === null) return null;
   const { serving, keys, stopping: signal, ended } = started;
-  const { json } = commonOptions(command);
   const introduced = async () => {
     const drop = createDrops(serving);
     const dropped = await drop();
     const shown = await introduction(serving, keys, beganMs, dropped);
-    print(shown, { json, text: () => introductionText(shown, serving) });
+    print(command, { value: shown, text: introductionText(shown, serving) });
     serving.showLog();
     for (;;) {
       await sleep(DROP_EVERY_MS, undefined, { signal });

@@ -26,7 +26,7 @@ import {
   type SampleSubscription,
 } from '../tools/generate/rows.ts';
 import { defineCommand, pathMember } from './command.ts';
-import { createProgress } from './output.ts';
+import { showProgress } from './output.ts';
 
 /** Two years of windows: more is a typing mistake. */
 const WINDOWS_MAX = 105_120;
@@ -70,9 +70,6 @@ const MEMBERS = {
   }),
 };
 
-type Values = ValuesOf<typeof MEMBERS>;
-type GenerateOptions = Values & Required<Pick<Values, keyof typeof DEFAULTS>>;
-
 export const register = defineCommand({
   members: MEMBERS,
   examples: [
@@ -81,35 +78,30 @@ export const register = defineCommand({
     'generate --out samples --export newswire --backfill autumn --windows 4320 --rows 1000000',
   ],
   async run(values) {
-    const written = await writeFiles({ ...DEFAULTS, ...values });
-    return { value: written, text: () => documentTable(written, ['file', 'export', 'window_start', 'rows']) };
+    const files = plannedFiles(values, Date.now());
+    const written: WrittenFile[] = [];
+    for (const file of files) {
+      written.push(await writeExportFile(values.out, file, exportRows(file)));
+      showProgress('files', written.length, files.length);
+    }
+    return { value: written, text: documentTable(written, ['file', 'export', 'window_start', 'rows']) };
   },
 });
 
-async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
-  const files = plannedFiles(options, Date.now());
-  const written: WrittenFile[] = [];
-  using progress = createProgress();
-  for (const file of files) {
-    written.push(await writeExportFile(options.out, file, exportRows(file)));
-    progress.update('files', written.length, files.length);
-  }
-  return written;
-}
-
 /** The files to write, in the order of their windows. @throws Refused `usage` if options contradict each other */
-function plannedFiles(options: GenerateOptions, nowMs: number) {
-  const windows = options.windows ?? (options.backfill === undefined ? 1 : BACKFILL_WINDOWS);
+function plannedFiles(values: ValuesOf<typeof MEMBERS>, nowMs: number) {
+  const options = { ...DEFAULTS, ...values };
+  const { rows, seed, form, subscriptions, trailer = false, backfill } = options;
+  const windows = options.windows ?? (backfill === undefined ? 1 : BACKFILL_WINDOWS);
   const firstStartMs = options.start ?? (Math.floor(nowMs / WINDOW_MS) - windows) * WINDOW_MS;
   if (firstStartMs < EARLIEST_START_MS || firstStartMs + windows * WINDOW_MS > LATEST_START_MS) {
     const range = `${formatMs(EARLIEST_START_MS)} and ${formatMs(LATEST_START_MS)}`;
     throw misused(`the windows given by --start and --windows must lie between ${range}`);
   }
-  if (options.trailer && options.form.startsWith('csv'))
+  if (trailer && form.startsWith('csv'))
     throw misused(
-      `--trailer works only with NDJSON: leave it out, or choose an NDJSON format instead of --form ${options.form}`,
+      `--trailer works only with NDJSON: leave it out, or choose an NDJSON format instead of --form ${form}`,
     );
-  const { rows, seed, form, subscriptions, trailer = false, backfill } = options;
   const files = backfill === undefined ? windows : 1;
   const content = { seed, windows: windows / files, rows, subscriptions, form, trailer };
   const exportNames = options.export === 'both' ? EXPORT_NAMES : [options.export];

@@ -10,35 +10,45 @@ import { refuseEmptied } from '../copy/own-copy.ts';
 import { Shipper } from '../copy/ship.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
 import { type ReportedEvents, startIngest } from '../ingest/threads/ingest-client.ts';
-import { type Compacted, compactStopped, progressText } from '../log/compact.ts';
+import { compactStopped, progressText } from '../log/compact.ts';
 import type { Mark } from '../log/format.ts';
 import { createLogger } from '../logger.ts';
 import { clauseOf, failed } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
-import type { DataFolder } from '../store/folder.ts';
+import { dataFolder } from '../store/folder.ts';
 import { readSecret } from '../store/secret.ts';
-import { folderOf } from './installation.ts';
+import { showProgress } from './output.ts';
 
 /** The caller holds the lock of the data folder. @throws Refused with the reason if it could not be done */
 export async function ingestAlone(
   config: Config,
   request: IngestRequest,
-  tell: (progress: string) => void,
 ): Promise<Extract<RequestOutcome, { ok: true }>> {
-  const folder = folderOf(config);
-  if (request.kind === 'compact') return { ok: true, compacted: await compactAlone(folder, tell) };
+  const folder = dataFolder(config.dataFolder);
+  if (request.kind === 'compact') {
+    refuseHalfRestored(folder);
+    const onProgress = (what: string, done: number, total: number) =>
+      showProgress(progressText(what, done, total));
+    const compacted = await compactStopped({ folder, nowMs: Date.now(), onProgress, async between() {} });
+    return { ok: true, compacted };
+  }
   const log = createLogger({ level: 'warn' });
   const settings = ingestSettings(config, readSecret(folder));
   let undecided: unknown = null;
-  const decide = (entry: Mark) =>
-    shipOnce(config, folder, entry).catch((error) => {
+  const decide = async (entry: Mark) => {
+    try {
+      const place = await openTried(config.copy.to, config.copy);
+      await refuseEmptied(place, folder);
+      await new Shipper(place, folder).ship(findAccess(folder), entry);
+    } catch (error) {
       undecided = error;
       void ingest.stop();
-    });
+    }
+  };
   const events: ReportedEvents = {
     log: ({ level, fields, msg }) => log[level](fields, msg),
-    progress: ({ file }) => tell(file),
-    recovering: (reason) => tell(`bringing detections.db up to date from the log: ${reason}`),
+    progress: ({ file }) => showProgress(file),
+    recovering: (reason) => showProgress(`bringing detections.db up to date from the log: ${reason}`),
     ready() {},
     following() {},
     healed() {},
@@ -48,7 +58,7 @@ export async function ingestAlone(
     condition() {},
   };
   const ingest = startIngest({ ...settings, mode: 'alone' }, events, decide);
-  const outcome = await ingest.ask(request, tell);
+  const outcome = await ingest.ask(request, showProgress);
   await ingest.stop();
   const fault = await ingest.ended;
   if (fault !== null) throw fault;
@@ -58,20 +68,4 @@ export async function ingestAlone(
     );
   if (outcome.ok) return outcome;
   throw failed(outcome.reason);
-}
-
-async function shipOnce({ copy }: Config, folder: DataFolder, end: Mark): Promise<void> {
-  const place = await openTried(copy.to, copy);
-  await refuseEmptied(place, folder);
-  await new Shipper(place, folder).ship(findAccess(folder), end);
-}
-
-function compactAlone(folder: DataFolder, tell: (progress: string) => void): Promise<Compacted> {
-  refuseHalfRestored(folder);
-  return compactStopped({
-    folder,
-    nowMs: Date.now(),
-    onProgress: (what, done, total) => tell(progressText(what, done, total)),
-    async between() {},
-  });
 }

@@ -1,5 +1,5 @@
 /** `wirewatch ingest validate` and `ingest explain`: what a file contains, and what it would change. */
-import { existsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { exportShapes } from '../config/export-settings.ts';
 import { type Config, dropNames, holdRules } from '../config/load.ts';
@@ -7,24 +7,25 @@ import { read } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { IGNORED, snapshotIn } from '../drop/drop-folder.ts';
 import { type ExportFileName, endText, formOf, switchedOff, windowReadiness } from '../exports/file-name.ts';
-import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/files/file-record.ts';
+import { fileDocument, filesNamed, findSameContent } from '../ingest/files/file-record.ts';
 import { readPause } from '../ingest/operator-pause.ts';
-import type { Effect, ReadingRules } from '../ingest/reading/dry-run.ts';
+import type { ReadingRules } from '../ingest/reading/dry-run.ts';
 import type { ReadingResult } from '../ingest/reading/read-export.ts';
-import { readSubscribers, type Subscribers } from '../ingest/threads/access-connection.ts';
+import { readSubscribers } from '../ingest/threads/access-connection.ts';
 import { list, required } from '../operations/member.ts';
 import { fileTable } from '../operations/status-views.ts';
-import { failed, isErrorCode } from '../refused.ts';
+import { failed, reasonOf } from '../refused.ts';
 import { type Database, openDatabase } from '../store/database.ts';
+import { type DataFolder, dataFolder, statsOf } from '../store/folder.ts';
 import { readRole, roleOf } from '../store/role.ts';
 import { joined } from '../text-layout.ts';
 import { findWindow } from '../windows/ledger.ts';
 import { arrival, isHistory, type WindowStatus } from '../windows/window-states.ts';
-import { type Result, subcommand } from './command.ts';
-import { configOf, folderOf, requireInstallation } from './installation.ts';
+import { subcommand } from './command.ts';
+import { configOf, requireInstallation } from './installation.ts';
 import { operationGroup } from './operation-command.ts';
 import { DROP_OPTION } from './options.ts';
-import { createProgress } from './output.ts';
+import { type Result, showProgress } from './output.ts';
 import { type Verdict, verdictOf, verdictText } from './verdict.ts';
 
 const FILES = { placeholder: 'file', several: 'repeated' } as const;
@@ -36,12 +37,13 @@ const validate = subcommand(
     members: { file: required(list(read, { hint: 'path of an export file', ...FILES })) },
     operands: ['file'],
     examples: ['ingest validate newswire.20261121T1010Z.ndjson.gz', 'ingest validate exports/*'],
-    async run({ file: files }, self) {
-      const verdicts = await inTurn(files, (file) => validateFile(file, configOf(self)));
-      const textOf = (verdict: Verdict) =>
-        joined('\n', [verdicts.length > 1 && verdict.file, verdictText(verdict)]);
-      return resultOf(verdicts, textOf, ({ valid }) => !valid);
-    },
+    run: ({ file: files }, self) =>
+      resultOf(
+        files,
+        (file) => validateFile(file, configOf(self)),
+        (verdict) => joined('\n', [files.length > 1 && verdict.file, verdictText(verdict)]),
+        ({ valid }) => !valid,
+      ),
   },
 );
 
@@ -60,29 +62,28 @@ const explain = subcommand(
       'ingest explain /srv/exports/newswire.20261121T1010Z.ndjson.gz',
       'ingest explain newswire.20261121T1010Z.ndjson.gz --json',
     ],
-    async run({ file: files }, self) {
-      const explanations = await inTurn(files, (file) => explainFile(file, configOf(self)));
-      // A file that no longer exists is not invalid.
-      return resultOf(explanations, explanationText, ({ valid, file }) => !valid && existsSync(file));
-    },
+    run: ({ file: files }, self) =>
+      resultOf(
+        files,
+        (file) => explainFile(file, configOf(self)),
+        explanationText,
+        // A file that no longer exists is not invalid.
+        ({ valid, file }) => !valid && existsSync(file),
+      ),
   },
 );
 
-/** The result is the document of one file, or a list for several. */
-function resultOf<One>(
-  all: readonly One[],
+/** One after the other: each may be long, and shows its progress. The document of one file, or a list for several. */
+async function resultOf<One>(
+  files: readonly string[],
+  work: (file: string) => Promise<One>,
   textOf: (result: One) => string,
   isFailed: (result: One) => boolean,
-): Result {
-  const value = all.length === 1 ? all[0] : all;
-  return { value, text: () => all.map(textOf).join('\n\n'), failed: all.some(isFailed) };
-}
-
-/** One after the other: each may be long, and shows its progress. */
-async function inTurn<One>(files: readonly string[], work: (file: string) => Promise<One>): Promise<One[]> {
+): Promise<Result> {
   const all: One[] = [];
   for (const file of files) all.push(await work(file));
-  return all;
+  const value = all.length === 1 ? all[0] : all;
+  return { value, text: all.map(textOf).join('\n\n'), failed: all.some(isFailed) };
 }
 
 export const register = operationGroup('ingest', validate, explain);
@@ -99,61 +100,49 @@ async function validateFile(path: string, config: Config, name = basename(path))
   const { file } = checked;
   const { checkExport, FirstRows } = await import('../ingest/reading/dry-run.ts');
   const rules = { ...rulesOf(config, file), bad_rows: 'fail' } as const;
-  using progress = createProgress();
-  const onProgress = (rows: number) => progress.update(file.name, rows);
+  const onProgress = (rows: number) => showProgress(file.name, rows);
   const first = new FirstRows();
-  const sinks = { onProgress, onRow: first.add };
-  const result = await nullOfPermission(checkExport(path, file, rules, sinks));
-  if (result === null) return verdictOf(path, file, null, { unread: NO_PERMISSION });
+  const result = await checkExport(path, file, rules, { onProgress, onRow: first.add });
   return verdictOf(path, file, result, { mapped: rules.mapping !== null, first_rows: first.rows });
 }
 
-interface Explanation extends Verdict {
-  /** What happens to the file if it is dropped now. */
-  readonly when_dropped: string;
-  readonly window_status: string | null;
-  /** What to do instead, if the file would do something that is seldom intended; else null. */
-  readonly advice: string | null;
-  /** The number of an earlier file with the same content. */
-  readonly same_content_as: number | null;
-  /** Rows of subscriptions or content types that do not exist. */
-  readonly unknown_rows: Readonly<Record<string, number>>;
-  /** What its rows would change now; null if the file would not be applied. */
-  readonly effect: Effect | null;
-  /** Files that were dropped earlier with this name, and their outcome, the newest first. */
-  readonly history: readonly FileDocument[];
-}
+type Explanation = Awaited<ReturnType<typeof explainFile>>;
 
-async function explainFile(fileOrName: string, config: Config): Promise<Explanation> {
-  requireInstallation(config);
-  const { detections } = folderOf(config);
-  using db = existsSync(detections) ? openDatabase(detections, 'read') : null;
+async function explainFile(fileOrName: string, config: Config) {
+  const folder = dataFolder(config.dataFolder);
+  requireInstallation(folder);
+  using db = existsSync(folder.detections) ? openDatabase(folder.detections, 'read') : null;
+  using access = existsSync(folder.access) ? openDatabase(folder.access, 'read') : null;
+  const { root: drop, parse } = dropNames(config);
   const name = basename(fileOrName);
   const history = db === null ? [] : filesNamed(db, name).map(fileDocument);
-  const dropped = history.flatMap(({ destination }) => destination ?? []);
   // By its name alone, the file that waits comes before those that were read.
-  const inDrop = [...(name === fileOrName ? [name] : []), ...dropped].map((own) =>
-    join(config.ingest.drop, own),
-  );
-  const path = [fileOrName, ...inDrop].find((own) => existsSync(own)) ?? null;
-  const checked = dropNames(config).parse(name);
-  const file = checked.kind === 'export' ? checked.file : null;
+  const inDrop = [...(name === fileOrName ? [name] : []), ...history.map(({ destination }) => destination)];
+  const paths = inDrop.flatMap((own) => (own === null ? [] : join(drop, own)));
+  const path = [fileOrName, ...paths].find((own) => existsSync(own)) ?? null;
   if (path === null && history.length === 0) requireFile(fileOrName);
-  const { drop } = config.ingest;
+  const checked = parse(name);
+  const file = checked.kind === 'export' ? checked.file : null;
   const isIgnored =
     path !== null && dirname(resolve(path)) === resolve(drop) && snapshotIn(drop, name) === 'ignored';
   const verdict =
     path === null || isIgnored
       ? verdictOf(path ?? fileOrName, file, null, { unread: isIgnored ? IGNORED : null })
       : await validateFile(path, config, name);
-  const unread = (when_dropped: string): Explanation => ({
+  const unread = (when_dropped: string) => ({
     ...verdict,
+    /** What happens to the file if it is dropped now. */
     when_dropped,
     window_status: null,
+    /** What to do instead, if the file would do something that is seldom intended; else null. */
     advice: null,
+    /** The number of an earlier file with the same content. */
     same_content_as: null,
+    /** Rows of subscriptions or content types that do not exist. */
     unknown_rows: {},
+    /** What its rows would change now; null if the file would not be applied. */
     effect: null,
+    /** Files that were dropped earlier with this name, and their outcome, the newest first. */
     history,
   });
   if (isIgnored) return unread('it would stay where it is, and never be read');
@@ -161,9 +150,7 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
     return unread('nothing would happen: the file is no longer there, and only its history is known');
   if (checked.kind === 'refused') return unread('it would be refused, because of its name');
   if (file === null) return unread('it would be ignored until it has its final name');
-  const read = await nullOfPermission(effectOf(path, file, config, db));
-  if (read === null) return unread('Wirewatch would read it as soon as it has the permission');
-  const { effect, result } = read;
+  const { effect, result } = await effectOf(path, file, config, { access, db });
   const { sha256, unknown_rows, urls_withheld } = result.counts;
   const { mapping } = rulesOf(config, file);
   const same = db === null ? null : findSameContent(db, file, { sha256, mapping });
@@ -171,7 +158,9 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   const status = (db && start !== null && findWindow(db, file.export, start)?.status) || null;
   const advice = `its window ended more than 90 days ago. Drop old data as a backfill: rename the file to ${file.export}.backfill-LABEL.${formOf(file.name)}`;
   return {
-    ...unread(`it would ${heldBack(config)}${whenDropped(file, config, result, status, same)}`),
+    ...unread(
+      `it would ${heldBack(config, folder, access)}${whenDropped(file, config, result, status, same)}`,
+    ),
     // The accounts of the installation are known here.
     urls_withheld,
     window_status: status,
@@ -182,31 +171,29 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   };
 }
 
-/** Reads the file once more, with the existing streams, and counts what it would change. @param db null: there is none */
-async function effectOf(path: string, file: ExportFileName, config: Config, db: Database | null) {
+/** Reads the file once more, with the existing streams, and counts what it would change. */
+async function effectOf(
+  path: string,
+  file: ExportFileName,
+  config: Config,
+  { access, db }: Readonly<Record<'access' | 'db', Database | null>>,
+) {
   const { checkExport, effectCounter } = await import('../ingest/reading/dry-run.ts');
-  const subscribers = subscribersOf(config);
+  const { enabled_exports } = holdRules(config);
+  const subscribers =
+    access === null ? { streams: [], licensed: [] } : readSubscribers(access, enabled_exports);
   const counter = effectCounter(db, new Set(subscribers.licensed));
   const rules = { ...rulesOf(config, file), ...subscribers };
   const result = await checkExport(path, file, rules, { onBatch: counter.add });
   return { effect: counter.effect, result };
 }
 
-function subscribersOf(config: Config): Subscribers {
-  const { access } = folderOf(config);
-  if (!existsSync(access)) return { streams: [], licensed: [] };
-  using db = openDatabase(access, 'read');
-  return readSubscribers(db, holdRules(config).enabled_exports);
-}
-
 /** Why every file stays where it is; '': it does not. */
-function heldBack(config: Config): string {
-  const folder = folderOf(config);
-  if (roleOf(readRole(folder), config.copy) !== 'writer')
+function heldBack({ copy }: Config, folder: DataFolder, access: Database | null): string {
+  if (roleOf(readRole(folder), copy) !== 'writer')
     return 'stay where it is until this machine is the writer, and then ';
-  if (!existsSync(folder.access)) return '';
-  using db = openDatabase(folder.access, 'read');
-  return readPause(db) === null ? '' : 'stay where it is until "wirewatch ingest resume", and then ';
+  if (access === null || readPause(access) === null) return '';
+  return 'stay where it is until "wirewatch ingest resume", and then ';
 }
 
 /**
@@ -246,24 +233,17 @@ function rulesOf(config: Config, file: ExportFileName): ReadingRules {
   };
 }
 
-const NO_PERMISSION =
-  'no permission to read the file: run the command as the user that Wirewatch runs as, and give that user the permission';
-
-/** Null: this user may not read the file. */
-async function nullOfPermission<Read>(reading: Promise<Read>): Promise<Read | null> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (isErrorCode(error, 'EACCES', 'EPERM')) return null;
-    throw error;
-  }
-}
-
+/** @throws Refused `failed` if it is no file, or this user may not read it */
 function requireFile(path: string): void {
-  const isThere = existsSync(path);
-  if (isThere && !statSync(path).isDirectory()) return;
-  const problem = isThere ? `${path} is a folder` : `there is no file ${path}`;
-  throw failed(`${problem}. Give the path of an export file.`);
+  if (statsOf(path, statSync)?.isDirectory())
+    throw failed(`${path} is a folder. Give the path of an export file.`);
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (error) {
+    throw failed(
+      `cannot read ${path}: ${reasonOf(error, path)}. Give the path of an export file, and run the command as the user that Wirewatch runs as.`,
+    );
+  }
 }
 
 function explanationText(explanation: Explanation): string {

@@ -10,7 +10,6 @@ import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { type Operation, pathOf } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';
 import { failed, reasonOf } from '../refused.ts';
-import { dataFolder } from '../store/folder.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
 import { clientProcess } from '../tools/lab/client-process.ts';
@@ -19,9 +18,10 @@ import { playExam } from '../tools/lab/exam.ts';
 import { type Finding, gradeClient } from '../tools/lab/exam-grades.ts';
 import { EXAMINER } from '../tools/lab/exam-watch.ts';
 import { parseJson } from '../tools/pull/api.ts';
-import { type Result, subcommand } from './command.ts';
+import { subcommand } from './command.ts';
 import { operate } from './operate.ts';
-import { commonOptions, dataFolderPath, LAB_KEY_FILE } from './options.ts';
+import { anyFolder, LAB_KEY_FILE } from './options.ts';
+import type { Result } from './output.ts';
 
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
 const PATIENCE_SECONDS_DEFAULT = 60;
@@ -57,11 +57,11 @@ async function examine(
   const ask = async <Answer>(name: LabName, given: object) =>
     (await operate(command, operationOf(`lab ${name}`), given)).value as Answer;
   const { now } = await ask<{ now: string }>('clock', {});
-  const root = dataFolderPath(commonOptions(command), 'lab');
-  const key = readFileSync(join(root, LAB_KEY_FILE), 'utf8').trim();
-  const running = readRunning(dataFolder(root));
+  const folder = anyFolder(command, 'lab');
+  const key = readFileSync(join(folder.root, LAB_KEY_FILE), 'utf8').trim();
+  const running = readRunning(folder);
   const url = running.kind === 'running' ? running.url : null;
-  if (url === null) throw failed(`the lab in ${root} has just ended. Start it again.`);
+  if (url === null) throw failed(`the lab in ${folder.root} has just ended. Start it again.`);
   const since = formatMs(Date.parse(now) - DAY_MS);
   const env = { ...process.env, BASE_URL: url, KEY: key, SINCE: since };
   const started = client === undefined ? null : clientProcess(client, env);
@@ -76,7 +76,7 @@ async function examine(
   if (started === null) announce('Start your client now, with an empty copy. Have it ask every few seconds.');
   const evidence = await playExam({
     ask,
-    removeSubscription: (id) => operate(command, operationOf('subscription remove'), { id }, () => {}, 'lab'),
+    removeSubscription: (id) => operate(command, operationOf('subscription remove'), { id }, 'lab'),
     read: (target) => readApi(`${url}${target}`, key),
     client: started,
     copy: copy === undefined ? null : () => readCopy(copy, env),
@@ -87,7 +87,7 @@ async function examine(
   const passed = !findings.some(({ outcome }) => outcome === 'failed');
   return {
     value: { passed, requests: evidence.requests.length, findings },
-    text: () => shown(findings, passed),
+    text: shown(findings, passed),
     failed: !passed,
   };
 }

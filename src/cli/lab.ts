@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import type { LabParts } from '../appliance.ts';
 import { createKey } from '../auth/key-form.ts';
-import type { KeySubscription } from '../auth/keys.ts';
+import type { KeyTerms } from '../auth/keys.ts';
 import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
@@ -13,7 +13,7 @@ import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { parseLabTime, time } from '../operations/lab.ts';
 import { anyText, type ValuesOf } from '../operations/member.ts';
 import { misconfigured } from '../refused.ts';
-import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
+import { type DataFolder, dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
 import { requireOwner } from '../store/owner.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
@@ -26,9 +26,9 @@ import { defineCommand, pathMember } from './command.ts';
 import { configOf } from './installation.ts';
 import { registerExam } from './lab-exam.ts';
 import { operationGroup } from './operation-command.ts';
-import { commonOptions, LAB_FILE, LAB_KEY_FILE, LISTENING_OPTIONS } from './options.ts';
+import { LAB_FILE, LAB_KEY_FILE, LISTENING_OPTIONS } from './options.ts';
 import { print } from './output.ts';
-import { operateHere, type Serving, serveAppliance, untilSignal } from './serving.ts';
+import { operateHere, serveAppliance, untilSignal } from './serving.ts';
 
 const SEED_DEFAULT = '1';
 const FAULT = 'add, list and remove faults of answers';
@@ -41,8 +41,6 @@ const MEMBERS = {
     'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
   ),
 };
-
-type LabStart = ValuesOf<typeof MEMBERS> & { readonly seed: string };
 
 export function register(command: Command): void {
   operationGroup('lab')(command);
@@ -61,12 +59,12 @@ export function register(command: Command): void {
       'lab drop --rows 3 --age 3d',
       'lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
     ],
-    run: ({ seed = SEED_DEFAULT, ...values }, self) => start(self, { ...values, seed }),
+    run: start,
   })(command);
 }
 
-async function start(command: Command, options: LabStart): Promise<null> {
-  const { seed, ready_file } = options;
+async function start(options: ValuesOf<typeof MEMBERS>, command: Command): Promise<null> {
+  const { seed = SEED_DEFAULT, key_file, ready_file } = options;
   const steps = options.scenario === undefined ? [] : readScenario(options.scenario);
   const removeReadyFile = () => {
     if (ready_file !== undefined) rmSync(ready_file, { force: true });
@@ -77,48 +75,39 @@ async function start(command: Command, options: LabStart): Promise<null> {
   const started = await startLab(command, 'lab', {
     seed,
     clockMs: parseLabTime(options.clock ?? '') ?? Date.now(),
-    keys(prefix) {
-      // Anyone who knows the seed knows the key: a lab holds sample data only.
-      const key = createKey(prefix, (length) => seeded(`${length}`, seed, length));
-      return [{ ...key, name: 'lab', subscriptions }];
-    },
+    keys: [{ name: 'lab', subscriptions }],
     fill: (feed) => feed.dropMonth(),
   });
   if (started === null) return null;
-  const { serving, lab, keys, stopping, ended } = started;
+  const { serving, lab, key, stopping, ended } = started;
+  const { appliance, config, log } = serving;
   stopping.addEventListener('abort', removeReadyFile);
   serving.showLog();
   lab.onMoved = playScenario(
     steps,
-    ({ path, given }) => operateHere(serving.appliance, path, given),
-    (step, err) => serving.log.error({ err, step }, 'a step of the scenario failed'),
+    ({ path, given }) => operateHere(appliance, path, given),
+    (step, err) => log.error({ err, step }, 'a step of the scenario failed'),
   );
-  await introduce(command, serving, keys[0].key, options);
+  const { url } = appliance;
+  const { url: link } = await operateHere<{ url: string }>(appliance, 'console');
+  const data = config.dataFolder;
+  const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data };
+  if (key_file !== undefined) writeWhole(key_file, `${key}\n`);
+  if (ready_file !== undefined) writeWhole(ready_file, `${JSON.stringify(shown)}\n`);
+  print(command, { value: shown, text: introductionText(shown) });
   await ended;
   return null;
 }
 
-async function introduce(
-  command: Command,
-  { appliance, config }: Serving,
-  key: string,
-  { key_file, ready_file }: LabStart,
-): Promise<void> {
-  const { url } = appliance;
-  const folder = dataFolder(config.dataFolder);
-  const { url: link } = await operateHere<{ url: string }>(appliance, 'console');
-  const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data: folder.root };
-  if (key_file !== undefined) writeWhole(key_file, `${key}\n`);
-  if (ready_file !== undefined) writeWhole(ready_file, `${JSON.stringify(shown)}\n`);
-  const curl = `curl -s -H 'Authorization: Bearer ${key}'`;
-  const since = formatMs(now() - DAY_MS);
-  const text = `
+function introductionText(shown: Readonly<Record<'url' | 'key' | 'now' | 'console', string>>): string {
+  const { url, key, console: link } = shown;
+  return `
 The lab is running: ${url}    (clock: ${shown.now})
 Key: ${key}
 Console: ${link}
 
 The change stream:
-  ${curl} '${url}/v1/detections/changes?since=${since}'
+  curl -s -H 'Authorization: Bearer ${key}' '${url}/v1/detections/changes?since=${formatMs(now() - DAY_MS)}'
 Move the clock, drop detections, have the next three requests fail, see what your client did:
   wirewatch lab clock +26h
   wirewatch lab drop --rows 3
@@ -128,30 +117,25 @@ The same by HTTP, for tests, without a session (${new URL(link).origin}/openapi-
   curl -s -X POST -H 'Content-Type: application/json' -d '{"rows": 3}' '${url}/operations/lab-drop'
 Press Ctrl-C to stop. The next start begins from scratch.
 `;
-  print(shown, { json: commonOptions(command).json, text });
 }
 
 type LabKind = 'lab' | 'demo';
 
-export type LabKey = ReturnType<typeof createKey> & {
-  readonly name: string;
-  readonly subscriptions: readonly KeySubscription[];
-};
-
-type LabKeys = readonly [LabKey, ...LabKey[]];
+type LabKeyTerms = Pick<KeyTerms, 'name' | 'subscriptions'>;
+export type LabKey = ReturnType<typeof createKey> & LabKeyTerms;
 
 interface LabOptions {
   readonly seed: string;
   /** What the clock shows at the start; default: the time. */
-  readonly clockMs?: number | undefined;
-  readonly keys: (prefix: string) => LabKeys;
+  readonly clockMs?: number;
+  readonly keys: readonly LabKeyTerms[];
   /** Drops the files that it begins with, while it starts. */
   readonly fill: (feed: Feed) => Promise<void>;
 }
 
 /**
- * @returns `stopping` is aborted when a signal stops it, and `ended` resolves when it has; null if one did before it was
- *   ready
+ * @returns `key`: the first one; `stopping` is aborted when a signal stops it, and `ended` resolves when it has; null if
+ *   one did before it was ready
  * @throws Refused `configuration` for a folder with other content
  */
 export async function startLab(command: Command, kind: LabKind, options: LabOptions) {
@@ -160,14 +144,18 @@ export async function startLab(command: Command, kind: LabKind, options: LabOpti
   beginMovableClock(options.clockMs ?? Date.now());
   const ingestThread = bootIngestThread();
   const settings = configOf(command, kind);
-  const keys = options.keys(settings.keys.prefix);
+  // Anyone who knows the seed of a lab knows its key: it holds sample data only.
+  const bytes = kind === 'lab' ? (length: number) => seeded(`${length}`, seed, length) : undefined;
+  const keys = options.keys.map((terms) => ({ ...createKey(settings.keys.prefix, bytes), ...terms }));
+  const key = keys[0]?.key ?? '';
   const config = labConfig(settings, kind, keys);
-  requireOwner(dataFolder(config.dataFolder));
-  await beginAnew(config.dataFolder, kind);
+  const folder = dataFolder(config.dataFolder);
+  requireOwner(folder);
+  await beginAnew(folder, kind);
   // Photo addresses and cursors follow from the seed, too. A demonstration may have an export of its user.
-  if (kind === 'lab') writeWhole(dataFolder(config.dataFolder).secret, seeded('secret', seed, SECRET_BYTES));
+  if (kind === 'lab') writeWhole(folder.secret, seeded('secret', seed, SECRET_BYTES));
   // For the exam.
-  writeWhole(join(config.dataFolder, LAB_KEY_FILE), `${keys[0].key}\n`);
+  writeWhole(join(folder.root, LAB_KEY_FILE), `${key}\n`);
   const lab = new Lab(seed, config, kind);
   for (const own of [config.ingest.drop, config.photos.folder]) mkdirSync(own, { recursive: true });
   const filled = lab.fill(options.fill);
@@ -178,7 +166,7 @@ export async function startLab(command: Command, kind: LabKind, options: LabOpti
   const ended = untilSignal(serving, () => stop.abort());
   const ready = Promise.all([serving.appliance.readable, filled]).then(() => lab.rested());
   await unlessStopped(stopping, [ready, ended]);
-  if (!stopping.aborted) return { serving, lab, keys, stopping, ended };
+  if (!stopping.aborted) return { serving, lab, key, keys, stopping, ended };
   await ended;
   return null;
 }
@@ -198,7 +186,7 @@ function seeded(what: string, seed: string, length: number): Buffer {
  * Files of a lab are complete when they appear, so they need no quiet time. Nor does it look for them more often than an
  * installation: each operation has the folder scanned, and files of its user are announced by the file system.
  */
-function labConfig(config: Config, kind: LabKind, keys: LabKeys): Config {
+function labConfig(config: Config, kind: LabKind, keys: readonly LabKey[]): Config {
   // Whatever the environment sets: a lab writes to its own folder only.
   const drop = kind === 'lab' ? join(config.dataFolder, 'drop') : config.ingest.drop;
   const own = { place: 'the sample agency', account_id: SAMPLE_ACCOUNT.id };
@@ -219,10 +207,10 @@ function labConfig(config: Config, kind: LabKind, keys: LabKeys): Config {
   };
 }
 
-async function beginAnew(root: string, kind: LabKind): Promise<void> {
+async function beginAnew(folder: DataFolder, kind: LabKind): Promise<void> {
+  const { root } = folder;
   const mark = `{"made_by":"wirewatch ${kind}"}\n`;
   const markFile = join(root, LAB_FILE);
-  const folder = dataFolder(root);
   const there = existsSync(root) ? readdirSync(root) : [];
   const isOwn = existsSync(markFile) && readFileSync(markFile, 'utf8') === mark;
   if (there.some((name) => name !== CONFIG_FILE_NAME) && !isOwn)

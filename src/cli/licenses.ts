@@ -1,5 +1,5 @@
 /** `wirewatch licenses`: the bundled software, and the licence of each part. */
-import { type License, licenses } from '../packed.ts';
+import { licenses } from '../packed.ts';
 import { failed } from '../refused.ts';
 import { documentTable } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
@@ -14,12 +14,8 @@ export const register = defineCommand({
       throw failed(
         'nothing is bundled when Wirewatch runs from its sources. Each package in node_modules contains its own licence.',
       );
-    return { value: bundled, text: () => licensesText(bundled) };
+    const list = documentTable(bundled, ['name', 'version', 'license']);
+    const texts = bundled.map(({ name, version, text }) => `${name} ${version}\n\n${text}`);
+    return { value: bundled, text: [list, ...texts].join(`\n\n${RULE}\n\n`) };
   },
 });
-
-function licensesText(bundled: readonly License[]): string {
-  const list = documentTable(bundled, ['name', 'version', 'license']);
-  const texts = bundled.map((license) => `${license.name} ${license.version}\n\n${license.text}`);
-  return [list, ...texts].join(`\n\n${RULE}\n\n`);
-}

@@ -9,18 +9,16 @@ export const register = defineCommand({
   examples: ['manual', 'manual export-format | less'],
   run({ topic: name }) {
     const topic = TOPICS.find((known) => known.name === name);
-    if (topic === undefined)
-      return { value: TOPICS.map(({ name, title }) => ({ topic: name, title })), text: contentsText };
+    if (topic === undefined) {
+      const nameWidth = Math.max(...TOPICS.map(({ name }) => name.length));
+      const parts = PARTS.map(({ title, topics }) =>
+        [title, ...topics.map((own) => `  ${own.name.padEnd(nameWidth)}  ${own.title}`)].join('\n'),
+      );
+      const value = TOPICS.map(({ name, title }) => ({ topic: name, title }));
+      return { value, text: `${parts.join('\n\n')}\n\nRead a topic with: wirewatch manual TOPIC` };
+    }
     // Markdown as it is, so that nothing in it is lost.
     const markdown = markdownOf(topic);
     return { value: { topic: topic.name, markdown }, text: markdown };
   },
 });
-
-function contentsText(): string {
-  const nameWidth = Math.max(...TOPICS.map(({ name }) => name.length));
-  const parts = PARTS.map(({ title, topics }) =>
-    [title, ...topics.map((topic) => `  ${topic.name.padEnd(nameWidth)}  ${topic.title}`)].join('\n'),
-  );
-  return `${parts.join('\n\n')}\n\nRead a topic with: wirewatch manual TOPIC`;
-}

@@ -9,6 +9,6 @@ export const register = defineCommand({
   examples: ['openapi > openapi.json', 'openapi --admin > openapi-admin.json'],
   run({ admin = false }) {
     const value = admin ? adminDocument() : openApiDocument();
-    return { value, text: () => JSON.stringify(value, null, 2) };
+    return { value, text: JSON.stringify(value, null, 2) };
   },
 });

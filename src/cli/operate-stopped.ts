@@ -6,7 +6,6 @@ import { openAccess } from '../auth/open-access.ts';
 import { requireDropOf } from '../drop/drop-folder.ts';
 import { type Context, type Operation, refusedBy } from '../operations/operation.ts';
 import { type OutcomeDocument, outcomeDocument } from '../operations/problem.ts';
-import { printable } from '../printable.ts';
 import { failed } from '../refused.ts';
 import { createFileReader } from '../store/file-reader.ts';
 import { ensureFolder, isThere } from '../store/folder.ts';
@@ -14,13 +13,9 @@ import { isLocked, keepInPlace, takeLock } from '../store/locks.ts';
 import { requireOwner } from '../store/owner.ts';
 import { readRole, roleOf } from '../store/role.ts';
 import { SECOND_MS } from '../time.ts';
-import { commandFolder, configOf, folderOf, requireInstallation } from './installation.ts';
-
-/** What is asked of an operation. */
-export interface Asking {
-  readonly given: object;
-  readonly onProgress: (text: string) => void;
-}
+import { configOf, requireInstallation } from './installation.ts';
+import { commandFolder } from './options.ts';
+import { note } from './output.ts';
 
 /** How long another command may take before this one gives up. */
 const OTHER_COMMAND_MS = 15 * SECOND_MS;
@@ -29,14 +24,14 @@ const OTHER_COMMAND_MS = 15 * SECOND_MS;
 export async function operateStopped(
   command: Command,
   operation: Operation,
-  { given, onProgress }: Asking,
+  given: object,
   by: Actor,
 ): Promise<OutcomeDocument | null> {
   // First: to others an installation would seem to be missing, or its configuration.
-  requireOwner(commandFolder(command));
+  const folder = commandFolder(command);
+  requireOwner(folder);
   const config = configOf(command);
-  const folder = folderOf(config);
-  if (!operation.creates) requireInstallation(config);
+  if (!operation.creates) requireInstallation(folder);
   using opened = new DisposableStack();
   const isNew = !isThere(folder.access);
   if (operation.creates) ensureFolder(folder);
@@ -62,10 +57,10 @@ export async function operateStopped(
     operation: { kind: 'command', command: operation.name, ...by },
     ...(isWriter && {
       onRecovered: (reason: string) =>
-        tell(`access.db could not be used (${reason}): its spare copy took its place`),
+        note(`access.db could not be used (${reason}): its spare copy took its place`),
     }),
     onSpareStale: (reason: string) =>
-      tell(
+      note(
         `the change is made, but the spare copy of access.db could not be updated (${reason}); the next change or start does it`,
       ),
   };
@@ -89,7 +84,7 @@ export async function operateStopped(
       // It may be made anew, which must not happen under a reader.
       detections.close();
       const { ingestAlone } = await import('./ingest-alone.ts');
-      return ingestAlone(config, request, onProgress);
+      return ingestAlone(config, request);
     },
     async promote() {
       if (roleOf(readRole(folder), config.copy) === 'writer') return false;
@@ -98,8 +93,4 @@ export async function operateStopped(
     running: null,
   };
   return outcomeDocument(await operation.run(context, given));
-}
-
-function tell(text: string): void {
-  process.stderr.write(`wirewatch: ${printable(text)}\n`);
 }

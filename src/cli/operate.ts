@@ -14,12 +14,12 @@ import { isOfLab, type Operation, pathOf } from '../operations/operation.ts';
 import { errorOf, type OutcomeDocument, type ProblemDocument } from '../operations/problem.ts';
 import { failed, isErrorCode, type Refused, unlessError } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
-import { type DataFolder, dataFolder } from '../store/folder.ts';
+import type { DataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { readLines } from '../text-lines.ts';
 import { SECOND_MS } from '../time.ts';
-import type { Asking } from './operate-stopped.ts';
-import { commonOptions, dataFolderPath } from './options.ts';
+import { anyFolder } from './options.ts';
+import { showProgress } from './output.ts';
 
 /** How long a running appliance may take to answer before it is said to hang. */
 const ANSWER_MS = 5 * SECOND_MS;
@@ -32,15 +32,13 @@ export async function operate(
   command: Command,
   operation: Operation,
   given: object,
-  onProgress: (text: string) => void = () => {},
   kind: 'appliance' | 'lab' = isOfLab(operation) ? 'lab' : 'appliance',
 ): Promise<OutcomeDocument> {
-  const asking = { given, onProgress };
   // Also the folder of a lab: one that runs does every operation.
-  const folder = dataFolder(dataFolderPath(commonOptions(command), kind));
+  const folder = anyFolder(command, kind);
   const by = actorOfProcess();
   for (const untilMs = performance.now() + START_MS; ; ) {
-    const answer = await askRunning(folder, operation, asking, by).catch((error: unknown) => {
+    const answer = await askRunning(folder, operation, given, by).catch((error: unknown) => {
       // Only the owner, and root, may open the socket.
       if (isErrorCode(error, 'EACCES')) requireOwner(folder);
       throw error;
@@ -51,7 +49,7 @@ export async function operate(
         `no lab runs in ${folder.root}. Start one with: wirewatch lab, or name its folder with --data`,
       );
     const { operateStopped } = await import('./operate-stopped.ts');
-    const own = await operateStopped(command, operation, asking, by);
+    const own = await operateStopped(command, operation, given, by);
     if (own !== null) return own;
     if (performance.now() > untilMs) throw await hangs(folder, START_MS);
     await sleep(TRY_AGAIN_MS);
@@ -62,7 +60,7 @@ export async function operate(
 async function askRunning(
   folder: DataFolder,
   operation: Operation,
-  { given, onProgress }: Asking,
+  given: object,
   by: Actor,
 ): Promise<OutcomeDocument | null> {
   const late = AbortSignal.timeout(ANSWER_MS);
@@ -91,7 +89,7 @@ async function askRunning(
     if (isErrorCode(error, 'ENOENT', 'ENOTDIR', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE')) return null;
     throw late.aborted ? await hangs(folder, ANSWER_MS) : error;
   }
-  return outcomeIn(response, operation, onProgress);
+  return outcomeIn(response, operation);
 }
 
 interface AnswerLine {
@@ -101,12 +99,12 @@ interface AnswerLine {
 }
 
 /** @throws Refused as the operation, and if the appliance ends before its last line */
-async function outcomeIn(response: IncomingMessage, { name }: Operation, onProgress: Asking['onProgress']) {
+async function outcomeIn(response: IncomingMessage, { name }: Operation) {
   let end: AnswerLine = {};
   try {
     for await (const line of readLines(response)) {
       end = JSON.parse(line);
-      if (end.progress !== undefined) onProgress(end.progress);
+      if (end.progress !== undefined) showProgress(end.progress);
     }
   } catch {
     // The end of the appliance has cut it off.
@@ -131,11 +129,8 @@ async function hangs(folder: DataFolder, waitedMs: number): Promise<Refused> {
 
 /** Who runs the command, as the audit trail names it. */
 export function actorOfProcess(): Actor {
-  const { SUDO_USER = '' } = process.env;
-  return { actor: userName(), ...(SUDO_USER !== '' && { sudo_user: SUDO_USER }) };
-}
-
-/** The user of this process; the user's number if it has no name. */
-function userName(): string {
-  return unlessError(`${process.getuid?.() ?? 'unknown'}`, () => userInfo().username);
+  const { SUDO_USER } = process.env;
+  // The number of a user who has no name.
+  const actor = unlessError(`${process.getuid?.() ?? 'unknown'}`, () => userInfo().username);
+  return { actor, ...(SUDO_USER && { sudo_user: SUDO_USER }) };
 }

@@ -7,10 +7,10 @@ import { operationsOf } from '../operations/table.ts';
 import { printable } from '../printable.ts';
 import { misused, Refused } from '../refused.ts';
 import { joined } from '../text-layout.ts';
-import { type CommandSpec, defineCommand, givenOf, type Register, type Result } from './command.ts';
+import { type CommandSpec, defineCommand, type Register } from './command.ts';
 import { operate } from './operate.ts';
 import { DROP_OPTION } from './options.ts';
-import { createProgress } from './output.ts';
+import { note, type Result } from './output.ts';
 
 /** The commands of a group, such as `key`. @param more those of the group that are no operations */
 export function operationGroup(group: string, ...more: readonly Register[]): Register {
@@ -35,7 +35,7 @@ export function commandOf(operation: Operation): CommandSpec<Members> {
   return {
     ...operation,
     options: options.filter((option) => option instanceof Option),
-    run: (values, command) => runOperation(command, operation, values),
+    run: (values, command, given) => runOperation(command, operation, values, given),
   };
 }
 
@@ -43,6 +43,7 @@ async function runOperation(
   command: Command,
   operation: Operation,
   values: Readonly<Record<string, unknown>>,
+  given: object,
 ): Promise<Result> {
   const { yes = false } = command.opts<{ yes?: boolean }>();
   const { name, form, confirmedBy } = operation;
@@ -50,29 +51,17 @@ async function runOperation(
     const word = `${values[confirmedBy]}`;
     await confirm(`${name} ${word}: ${form?.will}`, word);
   }
-  using progress = createProgress();
-  const interrupted = sayWhatGoesOn(operation);
-  // As it was typed: who does it reads it.
-  const given = givenOf(command, operation);
-  const outcome = await operate(command, operation, given, (text) => progress.update(text)).finally(() =>
-    process.off('SIGINT', interrupted),
-  );
-  const { value, done, next, warning, failed } = outcome;
-  progress.end();
-  if (warning !== null) process.stderr.write(`wirewatch: ${printable(warning)}\n`);
-  return { value, text: () => joined('\n\n', [done, operation.text(value), ...next]), failed };
-}
-
-/** Whoever interrupts a command ends only its waiting. */
-function sayWhatGoesOn(operation: Operation): () => void {
-  const say = () => {
-    const goesOn =
-      operation.job === undefined ? '' : ` If Wirewatch is running, it goes on with ${operation.name}.`;
-    process.stderr.write(`wirewatch: interrupted.${goesOn}\n`);
+  // Whoever interrupts a command ends only its waiting.
+  const goesOn = operation.job === undefined ? '' : ` If Wirewatch is running, it goes on with ${name}.`;
+  const interrupted = () => {
+    note(`interrupted.${goesOn}`);
     process.exit(130);
   };
-  process.once('SIGINT', say);
-  return say;
+  process.once('SIGINT', interrupted);
+  const outcome = await operate(command, operation, given).finally(() => process.off('SIGINT', interrupted));
+  const { value, done, next, warning, failed } = outcome;
+  if (warning !== null) note(warning);
+  return { value, text: joined('\n\n', [done, operation.text(value), ...next]), failed };
 }
 
 export interface Terminal {

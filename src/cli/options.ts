@@ -9,6 +9,7 @@ import path from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { isBaseUrl, normalBaseUrl, type Reading, read, wrong } from '../config/option-values.ts';
 import { misconfigured } from '../refused.ts';
+import { type DataFolder, dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 
 export type CommonOptions = { data: string | undefined; config: string | undefined; json: boolean };
@@ -19,12 +20,12 @@ export function addCommonOptions(program: Command): void {
     .option(
       '--data <dir>',
       'data folder (default: $WIREWATCH_DATA, else ./wirewatch-data; for demo and lab, ./wirewatch-demo and ./wirewatch-lab; for setup, /var/lib/wirewatch)',
-      parsed(readPath),
+      nonEmptyPath,
     )
     .option(
       '--config <file>',
       'configuration file (default: $WIREWATCH_CONFIG, else wirewatch.toml in the data folder; for setup, /etc/wirewatch/wirewatch.toml)',
-      parsed(readPath),
+      nonEmptyPath,
     )
     .option('--json', 'print the result as JSON');
 }
@@ -51,20 +52,14 @@ export const SETTING_OPTIONS = [
 ];
 
 /** Example command lines, shown below a command's help, without the program's name. */
-export function addExamples(command: Command, lines: readonly string[]): Command {
+export function addExamples(command: Command, lines: readonly string[]): void {
   const shown = lines.map((line) => `\n  wirewatch ${line}`).join('');
-  return command.addHelpText('after', `\nExamples:${shown}`);
+  command.addHelpText('after', `\nExamples:${shown}`);
 }
 
-/** Commander's parser for a value: an exception, whose message it prints, says that a text is wrong. */
-export function parsed<Value>(
-  readValue: (text: string, previous: Value) => Reading<Value>,
-): (text: string, previous: Value) => Value {
-  return (text, previous) => {
-    const reading = readValue(text, previous);
-    if (reading.kind === 'read') return reading.value;
-    throw new InvalidArgumentError(`Expected ${reading.expected}.`);
-  };
+function nonEmptyPath(text: string): string {
+  if (text === '') throw new InvalidArgumentError('Expected a path, but the value is empty.');
+  return text;
 }
 
 /** An absolute http(s) address to which a path can be appended, without a slash at its end. */
@@ -90,27 +85,20 @@ export const LAB_FILE = 'wirewatch-lab.json';
 export const LAB_KEY_FILE = 'key.txt';
 
 /**
- * @returns the absolute path; the store checks whether it exists and who owns it
+ * The data folder of a command; the store checks whether it exists and who owns it.
  * @throws Refused `configuration` for an appliance in the folder of a lab or demonstration
  */
-export function resolveDataFolder(
-  options: Pick<CommonOptions, 'data'>,
-  { kind = 'appliance', env = process.env }: { kind?: InstallationKind; env?: NodeJS.ProcessEnv } = {},
-): string {
-  const root = dataFolderPath(options, kind, env);
-  if (kind === 'appliance' && existsSync(path.join(root, LAB_FILE)))
+export function commandFolder(command: Command, kind: InstallationKind = 'appliance'): DataFolder {
+  const folder = anyFolder(command, kind);
+  if (kind === 'appliance' && existsSync(path.join(folder.root, LAB_FILE)))
     throw misconfigured(
-      `${root} belongs to "wirewatch lab" or "wirewatch demo", where this does not work: name another folder with --data. What does, while it runs, is status, audit, console, and account, subscription, key, window, ingest and alert.`,
+      `${folder.root} belongs to "wirewatch lab" or "wirewatch demo", where this does not work: name another folder with --data. What does, while it runs, is status, audit, console, and account, subscription, key, window, ingest and alert.`,
     );
-  return root;
+  return folder;
 }
 
-/** The absolute path, whoever it belongs to. */
-export function dataFolderPath(
-  { data }: Pick<CommonOptions, 'data'>,
-  kind: InstallationKind,
-  env = process.env,
-): string {
+/** The same, whoever it belongs to. */
+export function anyFolder(command: Command, kind: InstallationKind = 'appliance'): DataFolder {
   // An empty variable counts as unset: otherwise it would mean the working directory.
-  return path.resolve(data || env.WIREWATCH_DATA || FOLDERS[kind]);
+  return dataFolder(path.resolve(commonOptions(command).data || process.env.WIREWATCH_DATA || FOLDERS[kind]));
 }

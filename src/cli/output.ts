@@ -1,53 +1,54 @@
 /** What commands print: one JSON document or text on stdout, and progress on a terminal's stderr. */
+import type { Command } from 'commander';
 import { grouped } from '../counted.ts';
 import { printable } from '../printable.ts';
+import { commonOptions } from './options.ts';
+
+/** What a command prints, and whether it ends with exit code 1. */
+export interface Result {
+  /** Printed with --json. */
+  readonly value: unknown;
+  readonly text: string;
+  readonly failed?: boolean;
+}
 
 /** Prints the result: the value as one document with `--json`, else the text. */
-export function print(value: unknown, { json, text }: { json: boolean; text: string | (() => string) }) {
-  const inWords = () => (typeof text === 'string' ? text : text());
-  const shown = printable(json ? JSON.stringify(value, null, 2) : inWords());
+export function print(command: Command, { value, text }: Result): void {
+  endProgress();
+  const shown = printable(commonOptions(command).json ? JSON.stringify(value, null, 2) : text);
   process.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
 }
 
-/** A `using` declaration ends it. */
-export type Progress = ReturnType<typeof createProgress>;
-
-interface ProgressStream {
-  readonly isTTY?: boolean;
-  readonly columns?: number;
-  write(text: string): unknown;
+/** Says on stderr what is no part of the result. */
+export function note(text: string): void {
+  endProgress();
+  process.stderr.write(`wirewatch: ${printable(text)}\n`);
 }
 
 const REDRAW_MS = 100;
 const CLEAR_LINE = '\r\x1b[2K';
 
-/** `now`: epoch milliseconds. */
-type ProgressOptions = { readonly stream?: ProgressStream; readonly now?: () => number };
+let progressLabel: string | null = null;
+let drawnMs = 0;
 
-/** One line on stderr that is redrawn: `label  12,000  40%`. Prints nothing if stderr is not a terminal. */
-export function createProgress({ stream = process.stderr, now = Date.now }: ProgressOptions = {}) {
-  let shown: string | null = null;
-  let drawnMs = Number.NEGATIVE_INFINITY;
-  const end = () => {
-    if (drawnMs !== Number.NEGATIVE_INFINITY) stream.write(CLEAR_LINE);
-    shown = null;
-    drawnMs = Number.NEGATIVE_INFINITY;
-  };
-  return {
-    end,
-    [Symbol.dispose]: end,
-    /** @param label another one begins a new line, which replaces the previous one @param total of `done`, if known */
-    update(label: string, done?: number, total?: number): void {
-      if (stream.isTTY !== true) return;
-      const atMs = now();
-      if (shown !== label) end();
-      shown = label;
-      if (atMs - drawnMs < REDRAW_MS) return;
-      drawnMs = atMs;
-      const line = progressLine(label, done, total);
-      stream.write(`${CLEAR_LINE}${[...line].slice(0, Math.max(1, (stream.columns || 80) - 1)).join('')}`);
-    },
-  };
+/**
+ * One line on stderr that is redrawn, until something else is printed: `label  12,000  40%`. Nothing if stderr is not a
+ * terminal.
+ * @param label another one is shown at once @param total of `done`, if known
+ */
+export function showProgress(label: string, done?: number, total?: number): void {
+  const { stderr } = process;
+  const nowMs = Date.now();
+  if (!stderr.isTTY || (label === progressLabel && nowMs - drawnMs < REDRAW_MS)) return;
+  progressLabel = label;
+  drawnMs = nowMs;
+  const line = [...progressLine(label, done, total)].slice(0, Math.max(1, (stderr.columns || 80) - 1));
+  stderr.write(`${CLEAR_LINE}${line.join('')}`);
+}
+
+export function endProgress(): void {
+  if (progressLabel !== null) process.stderr.write(CLEAR_LINE);
+  progressLabel = null;
 }
 
 function progressLine(label: string, done: number | undefined, total = 0): string {

@@ -12,6 +12,7 @@ import { isDamage, isDiskFull, isForbidden } from '../store/database-errors.ts';
 import { COMMIT, SQLITE, VERSION } from '../version.ts';
 import type { Register } from './command.ts';
 import { addCommonOptions, addExamples } from './options.ts';
+import { endProgress } from './output.ts';
 
 /** Their lines in the help: of a command that is one operation, the summary of that. */
 const COMMANDS: Readonly<Record<string, string>> = {
@@ -99,6 +100,7 @@ export async function run(args: readonly string[]): Promise<number> {
  * Keys, tokens and passwords in addresses are redacted: the output of a command ends up in mails of cron and in journals.
  */
 export function reportEnd(error: unknown): number {
+  endProgress();
   const debug = process.env.WIREWATCH_DEBUG === '1';
   const refused = error instanceof Refused;
   const message = error instanceof Error ? error.message || error.name : String(error);

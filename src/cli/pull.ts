@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { integer } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { choice, instant, required, toggle, type ValuesOf, value } from '../operations/member.ts';
-import { printable } from '../printable.ts';
 import { failed, misused, reasonOf } from '../refused.ts';
 import { documentTable, joined } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
@@ -13,9 +12,9 @@ import { createApi, parseJson } from '../tools/pull/api.ts';
 import { type Comparison, compareCopy } from '../tools/pull/compare.ts';
 import { type Copy, openLines, openSqliteCopy, placeOf, refusedIn } from '../tools/pull/copy.ts';
 import { beginFull, catchUp, readStart, type Work, walkPeriods } from '../tools/pull/procedures.ts';
-import { defineCommand, pathMember, type Result } from './command.ts';
+import { defineCommand, pathMember } from './command.ts';
 import { readUrl } from './options.ts';
-import { createProgress } from './output.ts';
+import { note, type Result, showProgress } from './output.ts';
 
 /** How long the service may wait for a change; proxies give up after a minute. */
 const WAIT_SECONDS = 50;
@@ -52,51 +51,40 @@ type PullOptions = ValuesOf<typeof MEMBERS>;
 
 export const register = defineCommand({
   members: MEMBERS,
-  conflicts: [
-    ['since', 'full'],
-    ['compare', 'full'],
-    ['compare', 'follow'],
-  ],
   examples: [
     'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --full',
     'pull --base-url http://127.0.0.1:8080 --key-file key --into changes.ndjson --follow',
     'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --compare',
   ],
-  run,
+  run: (options) =>
+    updateOrCompare(options).catch((error: unknown) => {
+      throw refusedIn(options.into, options.compare ?? false, error);
+    }),
 });
 
-function run(options: PullOptions): Promise<Result> {
-  const { into, compare = false } = options;
-  return updateOrCompare(options).catch((error: unknown) => {
-    throw refusedIn(into, compare, error);
-  });
-}
-
 async function updateOrCompare(options: PullOptions): Promise<Result> {
-  const { into, base_url: baseUrl, follow, compare } = options;
-  using shown = createProgress();
+  const { into, base_url: baseUrl, full = false, follow = false, compare = false } = options;
+  if (compare && (full || follow)) throw misused('--compare changes nothing: leave out --full and --follow.');
+  if (full && options.since !== undefined)
+    throw misused('--full copies the complete history: leave out --since.');
   const stopping = new AbortController();
   const { signal } = stopping;
   for (const name of ['SIGINT', 'SIGTERM'] as const)
     process.once(name, () => stopping.abort(new Error('stopped')));
-  const say = (text: string) => {
-    shown.end();
-    process.stderr.write(`${printable(text)}\n`);
-  };
   const onWait = (reason: string, waitMs: number) =>
-    say(`${reason}; waiting ${Math.ceil(waitMs / SECOND_MS)} s`);
+    note(`${reason}; waiting ${Math.ceil(waitMs / SECOND_MS)} s`);
   const api = createApi({ baseUrl, key: readKey(options.key_file), signal, onWait });
   using copy = open(options);
   const { cursor } = copy.position();
   const since = options.since === undefined ? null : new Date(options.since).toISOString();
-  if (compare === true) requireComplete(copy, into);
-  else if (cursor !== null) checkBegun(copy, options, say);
-  const startsNow = cursor === null && since === null && options.full !== true;
+  if (compare) requireComplete(copy, into);
+  else if (cursor !== null) checkBegun(copy, options);
+  const startsNow = cursor === null && since === null && !full;
   const sums = { rows_read: 0, stored: 0 };
   const onPage: Work['onPage'] = (what, rows, stored) => {
     sums.rows_read += rows;
     sums.stored += stored;
-    shown.update(`${what}, rows`, sums.rows_read);
+    showProgress(`${what}, rows`, sums.rows_read);
   };
   const pulled = (failed = false): Result => {
     const detections = copy.count();
@@ -105,7 +93,7 @@ async function updateOrCompare(options: PullOptions): Promise<Result> {
   };
   try {
     const work: Work = { api, copy, since, onPage, start: await readStart(api) };
-    if (compare === true) {
+    if (compare) {
       const comparison = await compareCopy(work);
       const equal = comparison.differences.length === 0;
       const text = comparisonText(into, comparison);
@@ -115,25 +103,25 @@ async function updateOrCompare(options: PullOptions): Promise<Result> {
     return pulled();
   } catch (error) {
     if (!signal.aborted) throw error;
-    if (compare === true) throw failed('stopped before the comparison was complete');
+    if (compare) throw failed('stopped before the comparison was complete');
     // The same command continues from here. With --follow, stopping is not a failure.
-    return pulled(follow !== true);
+    return pulled(!follow);
   }
 }
 
 async function pull(work: Work, options: PullOptions, signal: AbortSignal): Promise<void> {
-  const { follow, full, poll_seconds: pollSeconds } = options;
+  const { follow = false, full = false, poll_seconds: pollSeconds } = options;
   // With --poll-seconds the user decides how often to ask.
-  const waitSeconds = follow === true && pollSeconds === undefined ? WAIT_SECONDS : 0;
+  const waitSeconds = follow && pollSeconds === undefined ? WAIT_SECONDS : 0;
   const pauseMs = (pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS;
-  if (full === true && work.copy.position().cursor === null) await beginFull(work);
+  if (full && work.copy.position().cursor === null) await beginFull(work);
   for (;;) {
     const askedMs = performance.now();
     await walkPeriods(work);
     do {
-      if (follow === true) work.onPage('following the change stream', 0, 0);
+      if (follow) work.onPage('following the change stream', 0, 0);
       const isWaitedFor = await catchUp(work, waitSeconds);
-      if (follow !== true) return;
+      if (!follow) return;
       if (!isWaitedFor) await sleep(pauseMs, undefined, { signal });
     } while (performance.now() < askedMs + ASK_MS);
     work.start = await readStart(work.api);
@@ -147,11 +135,8 @@ function open(options: PullOptions): Copy {
   const folder = dirname(into);
   if (!isFolder(folder)) throw failed(`there is no folder ${folder}. Create it first.`);
   if (isFolder(into)) throw failed(`${into} is a folder. Name a file with --into.`);
-  return formatOf(options) === 'sqlite' ? openSqliteCopy(into, isRead) : openLines(into, isRead);
-}
-
-function formatOf({ into, format }: PullOptions): 'sqlite' | 'ndjson' {
-  return format ?? (extname(into) === '.ndjson' ? 'ndjson' : 'sqlite');
+  const isLines = (options.format ?? extname(into).slice(1)) === 'ndjson';
+  return isLines ? openLines(into, isRead) : openSqliteCopy(into, isRead);
 }
 
 function isFolder(path: string): boolean {
@@ -166,9 +151,9 @@ function requireComplete(copy: Copy, into: string): void {
   throw failed(`the copy ${into} is not complete yet. Run the same command without --compare first.`);
 }
 
-/** @param say for a note to the user; @throws Refused `usage` for options that do not fit a copy that has begun */
-function checkBegun(copy: Copy, { into, since, full }: PullOptions, say: (text: string) => void): void {
-  if (since !== undefined) say(`${into} continues where it stopped; --since is only for a new copy.`);
+/** @throws Refused `usage` for options that do not fit a copy that has begun */
+function checkBegun(copy: Copy, { into, since, full }: PullOptions): void {
+  if (since !== undefined) note(`${into} continues where it stopped; --since is only for a new copy.`);
   if (full !== true || copy.position().streams !== null) return;
   const files = filesOf(into, copy.count() === null);
   const next = `Leave out --full to continue it. To copy the history, delete ${files} first, or name another file.`;
@@ -195,16 +180,15 @@ function comparisonText(into: string, comparison: Comparison): string {
   const listed = differences.slice(0, DIFFERENCES_SHOWN_MAX);
   const shown = documentTable(listed, ['id', 'kind', 'copy_version', 'service_version']);
   const more = differences.length - DIFFERENCES_SHOWN_MAX;
-  const found = counted(differences.length, detections === 0 ? 'detection' : 'difference');
-  const differs = `differs from the service: ${found} in ${counted(detections, 'detection')}.`;
-  const matches = `matches the service: ${counted(detections - not_read.detections, 'detection')} compared.`;
-  const bothEmpty = 'is empty, and the service has nothing for this key either.';
-  const other = detections === 0 ? `is empty: ${found} missing.` : differs;
-  const same = detections === 0 ? bothEmpty : matches;
+  const compared = counted(detections - not_read.detections, 'detection');
+  const result =
+    differences.length > 0
+      ? `differs from the service: ${counted(differences.length, 'difference')} in ${counted(detections, 'detection')}.`
+      : `matches the service: ${compared} compared.`;
   return joined('\n', [
     differences.length > 0 && shown,
     more > 0 && `and ${grouped(more)} more; --json lists all of them`,
-    `The copy ${into} ${differences.length > 0 ? other : same}`,
+    `The copy ${into} ${result}`,
     changed_since > 0 &&
       `Not compared: ${counted(changed_since, 'detection')}, changed after the copy was updated.`,
     not_read.detections > 0 &&
@@ -214,20 +198,16 @@ function comparisonText(into: string, comparison: Comparison): string {
 
 /** Reads a file that contains the key alone, or the output of `key create --json`. */
 function readKey(path: string): string {
-  if (!existsSync(path))
-    throw failed(`there is no key file ${path}. Create it, with the API key as its only content.`);
-  if (isFolder(path)) throw failed(`${path} is a folder. Name the file with the API key with --key-file.`);
-  const content = readKeyFile(path).trim();
+  let content: string;
+  try {
+    content = readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    throw failed(
+      `the key file ${path} cannot be read: ${reasonOf(error, path)}. Name a file that contains the API key with --key-file.`,
+    );
+  }
   const key: unknown = Object(parseJson(content)).key ?? content;
   if (typeof key === 'string' && /^[\w.~+/=-]+$/.test(key)) return key;
   const expected = 'expected the key alone, or the output of key create --json';
   throw failed(`${path} does not contain an API key: ${expected}`);
-}
-
-function readKeyFile(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw failed(`${path} cannot be read: ${reasonOf(error, path)}. Name another file with --key-file.`);
-  }
 }

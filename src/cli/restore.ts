@@ -1,19 +1,17 @@
 /** `wirewatch restore`: restores a backup into the data folder. */
 import { basename } from 'node:path';
 import { dropNames } from '../config/load.ts';
-import { type Restored, restore } from '../copy/restore.ts';
+import { type Restored, type RestoreOptions, restore } from '../copy/restore.ts';
 import { openCopy } from '../copy/source.ts';
 import { counted } from '../counted.ts';
 import { droppedName, type NameParser } from '../exports/file-name.ts';
 import { anyText, instant, required, toggle } from '../operations/member.ts';
-import { dataFolder } from '../store/folder.ts';
-import { requireOwner } from '../store/owner.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { defineCommand } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
-import { createProgress } from './output.ts';
+import { showProgress } from './output.ts';
 
 /** Of files that are listed. */
 const FILES_SHOWN_MAX = 10;
@@ -31,41 +29,36 @@ export const register = defineCommand({
     'restore /backups/wirewatch --replace --data /var/lib/wirewatch',
     'restore s3://backups/wirewatch --replace --until 2026-11-21T10:00:00Z',
   ],
-  async run(values, self) {
-    const { src, replace = false, until: untilMs = null } = values;
+  async run({ src, replace = false, until: untilMs = null }, self) {
     const config = configOf(self);
-    const { dataFolder: data } = config;
-    using progress = createProgress();
+    const { dataFolder: data, copy } = config;
     const { root: drop, parse } = dropNames(config);
-    requireOwner(dataFolder(data));
-    const source = await openCopy(src, config.copy);
-    const { standby } = config.copy;
-    const into = { data, drop, parse, replace, standby, untilMs };
-    const restored = await restore({ source, ...into, onProgress: progress.update, now: Date.now });
+    const source = await openCopy(src, copy);
+    const asked = { data, untilMs, standby: copy.standby, parse };
+    const options = { ...asked, source, replace, drop, onProgress: showProgress, now: Date.now };
+    const restored = await restore(options);
     if ('earlier' in restored)
       return {
         value: { completed_earlier_restore: true, data, replaced: restored.earlier },
         text: `An earlier restore into ${data} had been interrupted. It is now complete, and nothing else was done.${replacedText(restored.earlier)}\n\nTo restore ${source.text} instead, run the command again with --replace.`,
       };
-    const asked = { untilMs, isStandby: standby, parse };
     return {
       value: { completed_earlier_restore: false, data, ...restored },
-      text: () => restoredText(data, restored, asked, installationOptions(self, config)),
+      text: restoredText(restored, asked, installationOptions(self, config)),
     };
   },
 });
 
-interface Asked {
-  readonly untilMs: number | null;
-  readonly isStandby: boolean;
+type Asked = Pick<RestoreOptions, 'data' | 'untilMs'> & {
+  readonly standby: boolean;
   readonly parse: NameParser;
-}
+};
 
 /** @param options with which `serve` finds the same installation */
-function restoredText(data: string, restored: Restored, asked: Asked, options: string): string {
+function restoredText(restored: Restored, asked: Asked, options: string): string {
   const { source, state_of, detections, accounts, keys, replaced, gone, ended_here, orphans, superseded } =
     restored;
-  const { isStandby } = asked;
+  const { data, standby: isStandby } = asked;
   const state = state_of === null ? 'an installation without detections' : `the state of ${state_of}`;
   return joined('\n\n', [
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
@@ -101,25 +94,24 @@ function accessText({ access_state_of }: Restored): string {
   return `Changes to accounts, subscriptions and keys${since} are lost. A key that was revoked since then works again: revoke it again. A key that was created since then is gone: create it again. All console sessions have ended.`;
 }
 
-function orphansText(orphans: readonly string[], { untilMs, isStandby, parse }: Asked): string {
+function orphansText(orphans: readonly string[], { untilMs, standby, parse }: Asked): string {
   const them = orphans.length === 1 ? 'it' : 'them';
   const onWriter =
     untilMs === null
       ? `newer than the backup. The next start reads ${them} again:`
       : 'newer than that time, and will not be read again. To read a file again, move it into the drop folder:';
-  const next = isStandby ? `not in the copy. Drop ${them} again on the writer:` : onWriter;
+  const next = standby ? `not in the copy. Drop ${them} again on the writer:` : onWriter;
+  const shown = orphans.slice(0, FILES_SHOWN_MAX).map((path) => {
+    const name = basename(path);
+    const dropped = droppedName(name, parse) ?? name;
+    // Under another name it would be refused.
+    return `  ${path}${dropped === name ? '' : ` (as ${dropped})`}`;
+  });
   return joined('\n', [
     `${counted(orphans.length, 'file in the archive is', 'files in the archive are')} ${next}`,
-    ...orphans.slice(0, FILES_SHOWN_MAX).map((path) => `  ${path}${renamedText(path, parse)}`),
+    ...shown,
     orphans.length > FILES_SHOWN_MAX && '  ... (--json lists all)',
   ]);
-}
-
-/** Under another name it would be refused. */
-function renamedText(path: string, parse: NameParser): string {
-  const name = basename(path);
-  const dropped = droppedName(name, parse) ?? name;
-  return dropped === name ? '' : ` (as ${dropped})`;
 }
 
 function replacedText(aside: string | null): string {

@@ -54,14 +54,13 @@ export async function serveAppliance(
     process.stderr.write(
       `wirewatch ${VERSION}: listening on ${appliance.url}; the log is in ${config.log.file}\n`,
     );
-  const serviceManager = createServiceManager(process.env, log);
-  serviceManager.ready(`listening on ${appliance.url}`);
-  return { appliance, config, log, serviceManager, signal, showLog };
+  const tellOfStop = tellServiceManager(`listening on ${appliance.url}`, log);
+  return { appliance, config, log, tellOfStop, signal, showLog };
 }
 
 /** Resolves when a signal has stopped the appliance; a second one ends the process at once. */
 export async function untilSignal(serving: Serving, beforeStop: () => void = () => {}): Promise<void> {
-  const { appliance, log, serviceManager } = serving;
+  const { appliance, log, tellOfStop } = serving;
   process.removeAllListeners('uncaughtException');
   process.on('uncaughtException', (error) => {
     log.fatal({ err: error }, 'a fault ended the appliance');
@@ -69,7 +68,7 @@ export async function untilSignal(serving: Serving, beforeStop: () => void = () 
   });
   const signal = await serving.signal;
   log.info({ signal }, 'stopping');
-  serviceManager.stopping();
+  tellOfStop();
   process.once('SIGTERM', () => process.exit(1));
   process.once('SIGINT', () => process.exit(1));
   beforeStop();
@@ -105,10 +104,13 @@ const NOTIFY_TIMEOUT_MS = paced(10 * SECOND_MS);
 const MICROSECONDS_PER_MS = 1000;
 
 /**
- * Notifies the service manager (sd_notify(3)). Node.js has no Unix datagram sockets, so systemd's own systemd-notify
- * sends the message, and waits until it was received. Without it the appliance runs all the same.
+ * Notifies the service manager that the appliance is ready, and that it lives (sd_notify(3)). Node.js has no Unix datagram
+ * sockets, so systemd's own systemd-notify sends each message, and waits until it was received. Without it the appliance
+ * runs all the same.
+ * @param status shown by `systemctl status` @returns notifies it of the stop
  */
-export function createServiceManager(env: NodeJS.ProcessEnv, log: Logger) {
+function tellServiceManager(status: string, log: Logger): () => void {
+  const { NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID = `${process.pid}` } = process.env;
   let hasFailed = false;
   const failed = (error: unknown) => {
     // Once: otherwise it would be logged at every watchdog interval.
@@ -117,7 +119,7 @@ export function createServiceManager(env: NodeJS.ProcessEnv, log: Logger) {
     hasFailed = true;
   };
   const notify = (...words: string[]) => {
-    if (!env.NOTIFY_SOCKET) return;
+    if (!NOTIFY_SOCKET) return;
     const child = spawn('systemd-notify', words, { stdio: 'ignore', timeout: NOTIFY_TIMEOUT_MS });
     child.unref();
     child.on('error', failed);
@@ -125,25 +127,14 @@ export function createServiceManager(env: NodeJS.ProcessEnv, log: Logger) {
       if (code !== 0) failed(new Error(`systemd-notify ended with ${code ?? signal}`));
     });
   };
-  let alive: NodeJS.Timeout | undefined;
-  return {
-    /** @param status shown by `systemctl status` */
-    ready(status: string) {
-      notify('READY=1', `STATUS=${status}`);
-      const aliveEveryMs = watchdogMs(env) / 2;
-      if (aliveEveryMs > 0) alive = setInterval(() => notify('WATCHDOG=1'), aliveEveryMs).unref();
-    },
-    stopping() {
-      // The watchdog is off from here on, and each message would delay the end of the process.
-      clearInterval(alive);
-      notify('STOPPING=1', 'STATUS=stopping');
-    },
+  notify('READY=1', `STATUS=${status}`);
+  // How long it waits for a sign of life (sd_watchdog_enabled(3)); without a number, it does not wait for one.
+  const watchdogMs = Number(WATCHDOG_USEC) / MICROSECONDS_PER_MS;
+  const isWatched = watchdogMs > 0 && WATCHDOG_PID === `${process.pid}`;
+  const alive = isWatched ? setInterval(() => notify('WATCHDOG=1'), watchdogMs / 2).unref() : undefined;
+  return () => {
+    // The watchdog is off from here on, and each message would delay the end of the process.
+    clearInterval(alive);
+    notify('STOPPING=1', 'STATUS=stopping');
   };
-}
-
-/** How long the service manager waits for a sign of life (sd_watchdog_enabled(3)); 0: it does not wait for one. */
-function watchdogMs({ WATCHDOG_USEC, WATCHDOG_PID }: NodeJS.ProcessEnv): number {
-  const isOurs = WATCHDOG_PID === undefined || WATCHDOG_PID === String(process.pid);
-  const microseconds = Number(WATCHDOG_USEC);
-  return isOurs && microseconds > 0 ? microseconds / MICROSECONDS_PER_MS : 0;
 }

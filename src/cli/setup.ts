@@ -5,11 +5,11 @@ import { Option } from 'commander';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
 import { type Reading, read, wrong } from '../config/option-values.ts';
 import type { SettingFlags } from '../config/schema.ts';
-import { type ValuesOf, value } from '../operations/member.ts';
+import { value } from '../operations/member.ts';
 import { ownCommand } from '../packed.ts';
-import { type SetupChoices, setUp } from '../setup/setup.ts';
+import { setUp } from '../setup/setup.ts';
 import { defineCommand, pathMember } from './command.ts';
-import { type CommonOptions, commonOptions, resolveDataFolder, SETTING_OPTIONS } from './options.ts';
+import { commandFolder, commonOptions, SETTING_OPTIONS } from './options.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
 const SERVICE_CONFIG = '/etc/wirewatch/wirewatch.toml';
@@ -19,16 +19,15 @@ const USER = 'wirewatch';
 const SYSTEMD = '/run/systemd/system';
 /** Under a stricter umask of root, the service could not read its configuration. */
 const UMASK = 0o022;
-const MEMBERS = {
-  unit: pathMember(
-    `where to write the systemd unit (default: ${UNIT}, or no unit where systemd does not run)`,
-  ),
-  user: value(readUser, { hint: `user that runs the service (default: ${USER})`, placeholder: 'name' }),
-  program: pathMember('path of the program that the service runs (default: this program)', 'path'),
-};
 
 export const register = defineCommand({
-  members: MEMBERS,
+  members: {
+    unit: pathMember(
+      `where to write the systemd unit (default: ${UNIT}, or no unit where systemd does not run)`,
+    ),
+    user: value(readUser, { hint: `user that runs the service (default: ${USER})`, placeholder: 'name' }),
+    program: pathMember('path of the program that the service runs (default: this program)', 'path'),
+  },
   options: [
     new Option('--no-service', 'write only the configuration file, into the data folder'),
     ...SETTING_OPTIONS,
@@ -38,10 +37,22 @@ export const register = defineCommand({
     'setup --drop /srv/exports --base-url https://detections.example.org',
     'setup --no-service --data ./wirewatch-data',
   ],
-  run(values, self) {
+  run({ unit, user = USER, program }, self) {
     process.umask(UMASK);
-    const { service, ...flags } = self.opts<SettingFlags & { service: boolean }>();
-    const result = setUp(choicesOf(values, service, flags, commonOptions(self)));
+    const { service: isWanted, ...flags } = self.opts<SettingFlags & { service: boolean }>();
+    const common = commonOptions(self);
+    const isService = isWanted && (unit !== undefined || existsSync(SYSTEMD));
+    const data = isService
+      ? path.resolve(common.data || process.env.WIREWATCH_DATA || SERVICE_DATA)
+      : commandFolder(self).root;
+    const usual = isService ? SERVICE_CONFIG : path.join(data, CONFIG_FILE_NAME);
+    const config = path.resolve(common.config || process.env.WIREWATCH_CONFIG || usual);
+    const service = {
+      unit: path.resolve(unit ?? UNIT),
+      user,
+      program: program === undefined ? ownCommand() : [path.resolve(program)],
+    };
+    const result = setUp({ data, config, flags, service: isService ? service : null });
     const files = result.files.map(({ what, path, outcome }) =>
       outcome === 'written'
         ? `${path} (${what}): written`
@@ -51,30 +62,6 @@ export const register = defineCommand({
     return { value: result, text: [...files, '', 'Next:', ...next].join('\n') };
   },
 });
-
-function choicesOf(
-  { unit, user = USER, program }: ValuesOf<typeof MEMBERS>,
-  isWanted: boolean,
-  flags: SettingFlags,
-  common: CommonOptions,
-): SetupChoices {
-  const given = common.config || process.env.WIREWATCH_CONFIG;
-  if (!isWanted || (unit === undefined && !existsSync(SYSTEMD))) {
-    const data = resolveDataFolder(common);
-    const config = path.resolve(given || path.join(data, CONFIG_FILE_NAME));
-    return { data, config, flags, service: null };
-  }
-  return {
-    data: path.resolve(common.data || process.env.WIREWATCH_DATA || SERVICE_DATA),
-    config: path.resolve(given || SERVICE_CONFIG),
-    flags,
-    service: {
-      unit: path.resolve(unit ?? UNIT),
-      user,
-      program: program === undefined ? ownCommand() : [path.resolve(program)],
-    },
-  };
-}
 
 function readUser(text: string): Reading<string> {
   return /^[a-z_][a-z0-9_-]{0,30}$/.test(text)

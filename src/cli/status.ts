@@ -17,8 +17,10 @@ const once = commandOf(STATUS);
 export const register = defineCommand({
   ...once,
   options: [DROP_OPTION, new Option('--watch', 'refresh the screen until you press Ctrl-C')],
-  run: (values, command) =>
-    command.opts<{ watch?: boolean }>().watch === true ? watchStatus(command) : once.run(values, command),
+  run: (values, command, given) =>
+    command.opts<{ watch?: boolean }>().watch === true
+      ? watchStatus(command)
+      : once.run(values, command, given),
 });
 
 async function watchStatus(command: Command): Promise<never> {

@@ -22,16 +22,16 @@ import { failed, misconfigured } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { openContent } from '../store/database.ts';
-import { type DataFolder, noteDamage } from '../store/folder.ts';
+import { type DataFolder, dataFolder, noteDamage } from '../store/folder.ts';
 import { isLocked, keepInPlace } from '../store/locks.ts';
 import { requireOwner } from '../store/owner.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { joined } from '../text-layout.ts';
 import { lowerPriority } from './backup.ts';
-import { defineCommand, type Result } from './command.ts';
-import { configOf, folderOf, requireInstallation } from './installation.ts';
+import { defineCommand } from './command.ts';
+import { configOf, requireInstallation } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
-import { createProgress, type Progress } from './output.ts';
+import { type Result, showProgress } from './output.ts';
 
 export const register = defineCommand({
   members: { src: anyText('a copy: a folder, or s3://bucket/prefix (default: verify the data folder)') },
@@ -40,16 +40,15 @@ export const register = defineCommand({
   examples: ['verify', 'verify /backups/wirewatch', 'verify /backups/wirewatch --json'],
   async run({ src }, self) {
     lowerPriority();
-    using progress = createProgress();
     const config = configOf(self);
     if (src === undefined) {
-      const folder = folderOf(config);
+      const folder = dataFolder(config.dataFolder);
       requireOwner(folder);
-      requireInstallation(config);
-      return await verifyData(folder, progress.update);
+      requireInstallation(folder);
+      return await verifyData(folder);
     }
     const source = await openCopy(src, config.copy);
-    const { entries, findings } = await verifyCopy(source, progress.update);
+    const { entries, findings } = await verifyCopy(source, showProgress);
     const ok = findings.length === 0;
     return {
       value: { verified: source.text, ok, entries, findings },
@@ -71,34 +70,26 @@ function sourceText(path: string, entries: number, findings: readonly string[]):
 }
 
 /** Fails if there are findings, or if not everything could be compared. */
-async function verifyData(folder: DataFolder, onProgress: Progress['update']): Promise<Result> {
+async function verifyData(folder: DataFolder): Promise<Result> {
   refuseHalfRestored(folder);
   requireComplete(folder);
   using held = new DisposableStack();
   held.defer(keepInPlace(folder));
-  const result = await scrub({ folder, between: () => nextTurn(), onProgress });
-  const others = checkOthers(folder);
+  const result = await scrub({ folder, between: () => nextTurn(), onProgress: showProgress });
   // A read that failed once is no damage.
-  const again = others.length > 0 ? checkOthers(folder) : [];
-  const findings = [
-    ...result.findings,
-    ...again.filter(({ kind }) => others.some((found) => found.kind === kind)),
-  ];
+  const others = checkOthers(folder).length > 0 ? checkOthers(folder) : [];
+  const findings = [...result.findings, ...others];
   // A running Wirewatch reads the record and acts on it; the next start rebuilds the database.
   writeScrubRecord(folder, { ...result, findings }, Date.now());
   const ofDatabase = findingsOf(result, 'database');
   if (ofDatabase.length > 0) noteDamage(folder, `detections.db: ${describeFindings(ofDatabase)}`);
-  const { entry, not_compared } = result;
-  const ok = findings.length === 0 && not_compared === null;
-  const document = findings.map((finding) => {
-    const { means, of: place } = FINDING_KINDS[finding.kind];
-    return { ...finding, means, what_to_do: WHAT_TO_DO[place] };
-  });
+  const document = documentOf(folder, { ...result, findings });
+  const { ok, entry } = document;
   return {
-    value: { verified: folder.root, ok, entry, findings: document, not_compared },
+    value: document,
     text: ok
       ? `${folder.root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log, access.db and its spare copy are sound, and the secret is present.`
-      : damagedText(folder, { ...result, findings }),
+      : damagedText(document),
     failed: !ok,
   };
 }
@@ -114,32 +105,28 @@ function requireComplete({ root, detections, secret, damage, serveLock }: DataFo
     );
 }
 
+/** What is no part of the log and its database. */
 function checkOthers(folder: DataFolder): ScrubFinding[] {
+  const { access, spare, secret } = folder;
   const findings = new ScrubFindings();
-  checkAccess(folder, findings);
-  checkSecret(folder, findings);
-  return findings.list();
-}
-
-function checkAccess(folder: DataFolder, findings: ScrubFindings): void {
-  const { access, spare } = folder;
   const found = findCopy(access);
   if (found.kind === 'missing') findings.add('access damaged', `${access} is missing`);
   if (found.kind === 'damaged') findings.add('access damaged', `${access}: ${found.reason}`);
+  if (found.kind === 'sound') {
+    using db = openContent(found.content);
+    const { damage } = readTrail(db);
+    if (damage !== null) findings.add('audit trail damaged', `${access}: ${damage}`);
+  }
   const kept = findSpare(folder);
   // A missing one is no damage: the next start or change makes it, as after a restore.
   if (kept.kind === 'damaged') findings.add('spare copy damaged', `${spare}: ${kept.reason}`);
-  if (found.kind !== 'sound') return;
-  using db = openContent(found.content);
-  const { damage } = readTrail(db);
-  if (damage !== null) findings.add('audit trail damaged', `${access}: ${damage}`);
-}
-
-function checkSecret({ secret }: DataFolder, findings: ScrubFindings): void {
-  const found = statSync(secret, { throwIfNoEntry: false });
-  if (found === undefined) findings.add('secret missing', `${secret} is missing`);
-  else if (found.size !== SECRET_BYTES)
-    findings.add('secret missing', `${secret} has ${counted(found.size, 'byte')}, expected ${SECRET_BYTES}`);
+  const size = statSync(secret, { throwIfNoEntry: false })?.size;
+  if (size !== SECRET_BYTES) {
+    const problem =
+      size === undefined ? 'is missing' : `has ${counted(size, 'byte')}, expected ${SECRET_BYTES}`;
+    findings.add('secret missing', `${secret} ${problem}`);
+  }
+  return findings.list();
 }
 
 const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
@@ -154,23 +141,32 @@ const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
   secret: ALERT_ADVICE['secret missing'],
 };
 
-function damagedText({ root }: DataFolder, { findings, not_compared }: ScrubResult): string {
-  const parts = findings.map(({ kind, count, first }) => {
+function documentOf({ root }: DataFolder, { entry, findings, not_compared }: ScrubResult) {
+  const ok = findings.length === 0 && not_compared === null;
+  const explained = findings.map((finding) => {
+    const { means, of: place } = FINDING_KINDS[finding.kind];
+    return { ...finding, means, what_to_do: WHAT_TO_DO[place] };
+  });
+  return { verified: root, ok, entry, findings: explained, not_compared };
+}
+
+function damagedText({ verified, findings, not_compared }: ReturnType<typeof documentOf>): string {
+  const parts = findings.map(({ kind, count, first, means }) => {
     const more = count - first.length;
     return joined('\n', [
       `${kind}: ${grouped(count)}`,
       ...first.map((detail) => `  ${detail}`),
       more > 0 && `  and ${grouped(more)} more`,
-      `  ${FINDING_KINDS[kind].means}`,
+      `  ${means}`,
     ]);
   });
-  const toDo = new Set(findings.map(({ kind }) => WHAT_TO_DO[FINDING_KINDS[kind].of]));
+  const toDo = new Set(findings.map(({ what_to_do }) => `\n  ${what_to_do}`));
   return joined('\n\n', [
     findings.length === 0
-      ? `No damage was found in ${root}, but not everything was compared.`
-      : `${root} is damaged.`,
+      ? `No damage was found in ${verified}, but not everything was compared.`
+      : `${verified} is damaged.`,
     ...parts,
     not_compared !== null && `detections.db was not compared with the log: ${not_compared}.`,
-    toDo.size > 0 && ['What to do:', ...[...toDo].map((text) => `  ${text}`)].join('\n'),
+    toDo.size > 0 && `What to do:${[...toDo].join('')}`,
   ]);
 }

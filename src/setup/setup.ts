@@ -1,6 +1,5 @@
 /** Writes the configuration and the systemd unit where they are missing, and names the commands that remain. */
-import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { devNull } from 'node:os';
 import path from 'node:path';
 import { annotatedConfig } from '../config/annotated.ts';
@@ -8,7 +7,7 @@ import { type Config, loadConfig, settingIn } from '../config/load.ts';
 import { FLAGS, type SettingFlags } from '../config/schema.ts';
 import { placeFolder } from '../copy/place.ts';
 import { failed, reasonOf } from '../refused.ts';
-import { appearAs } from '../store/folder.ts';
+import { createOnce } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { pasted } from './shell.ts';
 import { isInHome, type UnitTerms, unitText } from './unit.ts';
@@ -26,18 +25,19 @@ export interface SetupChoices {
  * @returns what `--json` prints; `next`: lines for a shell, comments begin with #
  * @throws Refused for choices that cannot work, with nothing written, and if a file cannot be read or written
  */
-export function setUp(choices: SetupChoices) {
-  const { data, config, flags, service } = choices;
+export function setUp({ data, config, flags, service }: SetupChoices) {
   if (service === null) requireOwner({ root: data });
   const wanted = load(flags, devNull, data);
   const effective = existsSync(config) ? load({}, config, data) : wanted;
-  const terms = termsOf(choices, effective);
-  if (terms === null) attempt('create', data, () => mkdirSync(data, { recursive: true, mode: 0o700 }));
-  const configuration = place('configuration', config, annotatedConfig(chosenOf(flags, wanted)));
-  if (service === null || terms === null) {
+  const settings = annotatedConfig(chosenOf(flags, wanted));
+  if (service === null) {
+    attempt(data, () => mkdirSync(data, { recursive: true, mode: 0o700 }));
     const start = `wirewatch serve --data ${pasted(data)} --config ${pasted(config)}`;
-    return { files: [configuration], next: ['# Start Wirewatch, or restart it where it is running:', start] };
+    const next = ['# Start Wirewatch, or restart it where it is running:', start];
+    return { files: [place('configuration', config, settings)], next };
   }
+  const terms = { ...service, data, config, ...reachable(data, service.program, effective) };
+  const configuration = place('configuration', config, settings);
   const unit = place('unit', service.unit, unitText(terms));
   const { drop } = effective.ingest;
   const next = [
@@ -52,9 +52,8 @@ function load(flags: SettingFlags, file: string, dataFolder: string): Config {
   return loadConfig({ flags, env: {}, file, dataFolder });
 }
 
-/** @returns null without a service @throws Refused for what the service could not reach */
-function termsOf({ data, config, service }: SetupChoices, effective: Config): UnitTerms | null {
-  if (service === null) return null;
+/** What the unit must give access to. @throws Refused for what the service could not reach */
+function reachable(data: string, program: UnitTerms['program'], effective: Config) {
   const { ingest, copy, log, photos, server, admin, alerts, preseed } = effective;
   const isOutside = (folder: string) => folder !== data && !folder.startsWith(`${data}${path.sep}`);
   const logs = log.file === '' ? null : path.dirname(log.file);
@@ -66,7 +65,6 @@ function termsOf({ data, config, service }: SetupChoices, effective: Config): Un
   const readable = [photos.folder, copy.credentials, ...certificates, ...secrets, ...alerts.command].filter(
     (named) => path.isAbsolute(named),
   );
-  const { program, user } = service;
   for (const named of [data, ...needed, ...optional, ...readable, ...program])
     if (/^\/(var\/)?tmp(\/|$)/.test(named))
       throw failed(
@@ -77,8 +75,7 @@ function termsOf({ data, config, service }: SetupChoices, effective: Config): Un
     throw failed(
       `the service could not run ${hidden}, because home folders are hidden from it. Copy the program first (install -m 755 wirewatch /usr/local/bin/wirewatch), and run setup from there or name it with --program.`,
     );
-  const ports = [server.port, admin.port];
-  return { program, user, data, config, needed, optional, readable, ports };
+  return { needed, optional, readable, ports: [server.port, admin.port] };
 }
 
 /** The settings that were given as flags; folders absolute. */
@@ -91,25 +88,19 @@ function chosenOf(flags: SettingFlags, wanted: Config): Map<string, string | num
 function place(what: 'configuration' | 'unit', file: string, text: string) {
   const isNew =
     !existsSync(file) &&
-    attempt('write', file, () => {
-      const draft = `${file}.${randomUUID()}`;
+    attempt(file, () => {
       mkdirSync(path.dirname(file), { recursive: true });
-      try {
-        writeFileSync(draft, text, { flag: 'wx', flush: true });
-        return appearAs(file, draft);
-      } finally {
-        rmSync(draft, { force: true });
-      }
+      return createOnce(file, text, 0o644);
     });
   return { what, path: file, outcome: isNew ? 'written' : 'kept' } as const;
 }
 
-function attempt<Result>(operation: 'create' | 'write', file: string, work: () => Result): Result {
+function attempt<Result>(file: string, work: () => Result): Result {
   try {
     return work();
   } catch (error) {
     throw failed(
-      `cannot ${operation} ${file}: ${reasonOf(error, file)}. Run the command as root, or name files that this user may write with --config and --unit.`,
+      `cannot write ${file}: ${reasonOf(error, file)}. Run the command as root, or name files that this user may write with --config and --unit.`,
       { cause: error },
     );
   }
@@ -119,20 +110,18 @@ function attempt<Result>(operation: 'create' | 'write', file: string, work: () =
 function startSteps(terms: UnitTerms, drop: string): string[] {
   const { data, user, needed, optional } = terms;
   const folders = [data, ...needed, ...optional];
-  const missing = folders.filter((folder) => !existsSync(folder));
   const home = `--home-dir ${pasted(data)} --no-create-home --shell /usr/sbin/nologin`;
   return [
     '# Create the user of the service, unless it exists:',
     `id -u ${user} >/dev/null 2>&1 || useradd --system --user-group ${home} ${user}`,
-    ...(missing.length > 0 ? ['# Create the missing folders:'] : []),
+    '# Create the folders that are missing:',
     // Other programs write to the drop folder as members of its group, and their files stay the group's; but they can
     // only move their own files, not archive/.
-    ...missing.map(
-      (folder) => `install -d -m ${folder === drop ? 3770 : '0700'} -o ${user} -g ${user} ${pasted(folder)}`,
+    ...folders.map((folder) =>
+      existsSync(folder)
+        ? `# ${folder} already exists: ${user} must be able to write to it.`
+        : `install -d -m ${folder === drop ? 3770 : '0700'} -o ${user} -g ${user} ${pasted(folder)}`,
     ),
-    ...folders
-      .filter((folder) => !missing.includes(folder))
-      .map((folder) => `# ${folder} already exists: ${user} must be able to write to it.`),
     '# Start the service at every boot, and now; one that is running is restarted:',
     'systemctl daemon-reload',
     'systemctl enable wirewatch',

@@ -1,5 +1,5 @@
 /** The systemd unit: that of `config/`, with the paths and the user of an installation (systemd.exec(5)). */
-import { sampleText } from '../samples/samples.ts';
+import { packedText } from '../packed.ts';
 
 export interface UnitTerms {
   /** The program and its arguments before the name of the command, absolute. */
@@ -18,39 +18,35 @@ export interface UnitTerms {
 }
 
 const PRIVILEGED_PORTS = 1024;
-const STATE_FOLDER = /^\/var\/lib\/([\w-][\w.-]*)$/;
 
 /** Whether the path is in a home folder, which the unit hides. */
 export function isInHome(path: string): boolean {
   return /^\/(home|root|run\/user)(\/|$)/.test(path);
 }
 
-/** The name for `StateDirectory=`; null if systemd does not create the data folder. */
-function stateDirectory(data: string): string | null {
-  return STATE_FOLDER.exec(data)?.[1] ?? null;
-}
-
 export function unitText({ program, data, config, needed, optional, ...terms }: UnitTerms): string {
   const command = words([...program, 'serve', '--data', data, '--config', config]).replaceAll('$', '$$$$');
-  const state = stateDirectory(data);
-  const own = state === null ? [data] : [];
-  const capability = terms.ports.some((port) => port > 0 && port < PRIVILEGED_PORTS);
+  // Empty if systemd does not create the data folder.
+  const [, state = ''] = /^\/var\/lib\/([\w-][\w.-]*)$/.exec(data) ?? [];
+  const own = state === '' ? [data] : [];
+  const isPrivileged = terms.ports.some((port) => port > 0 && port < PRIVILEGED_PORTS);
+  const capability = isPrivileged ? 'CAP_NET_BIND_SERVICE' : '';
   const needsHome = [data, config, ...needed, ...optional, ...terms.readable].some(isInHome);
   const values = {
     RequiresMountsFor: words([data, ...needed]),
     ExecStart: command,
     User: terms.user,
-    StateDirectory: state ?? '',
+    StateDirectory: state,
     // With "-", systemd ignores a missing folder; without it, the service would not start.
     ReadWritePaths: words([...own, ...needed, ...optional.map((folder) => `-${folder}`)]),
     ProtectHome: needsHome ? 'read-only' : 'yes',
-    PrivateUsers: capability ? 'no' : 'yes',
-    CapabilityBoundingSet: capability ? 'CAP_NET_BIND_SERVICE' : '',
-    AmbientCapabilities: capability ? 'CAP_NET_BIND_SERVICE' : '',
+    PrivateUsers: isPrivileged ? 'no' : 'yes',
+    CapabilityBoundingSet: capability,
+    AmbientCapabilities: capability,
   };
   return Object.entries(values).reduce(
     (text, [name, value]) => text.replace(new RegExp(`^${name}=.*$`, 'm'), () => `${name}=${value}`),
-    sampleText('wirewatch.service'),
+    packedText('config', 'wirewatch.service'),
   );
 }
 

@@ -190,11 +190,15 @@ export function appearAs(path: string, draft: string): boolean {
   return isOurs;
 }
 
-/** Creates a small file, whole and durable, unless it exists: of several processes, one does. */
-export function createOnce(path: string, content: string | Buffer): void {
+/** Creates a small file, whole and durable, unless it exists. @returns whether it did: of several processes, one does */
+export function createOnce(path: string, content: string | Buffer, mode = 0o600): boolean {
   const draft = `${path}.${randomUUID()}`;
-  writeFileSync(draft, content, { flag: 'wx', mode: 0o600, flush: true });
-  appearAs(path, draft);
+  try {
+    writeFileSync(draft, content, { flag: 'wx', mode, flush: true });
+    return appearAs(path, draft);
+  } finally {
+    rmSync(draft, { force: true });
+  }
 }
 
 /** What work that takes room for a while leaves to others. */

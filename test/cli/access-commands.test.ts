@@ -141,7 +141,7 @@ test('key rotate: --overlap and --expires; an earlier end stays; an ended key is
   await failing(1, /is revoked/, 'key', 'rotate', made.id);
   await failing(1, /key abcdefghij23 does not exist/, 'key', 'rotate', 'abcdefghij23');
   for (const wrong of ['7', '-1d', '367d', '1w', ''])
-    await failing(2, /Expected a duration/, 'key', 'rotate', again.id, '--overlap', wrong);
+    await failing(2, /--overlap: expected a duration/, 'key', 'rotate', again.id, '--overlap', wrong);
   assert.equal((await json('key', 'show', again.id)).status, 'active');
   assert.deepEqual(await json('key', 'list'), keys);
 });

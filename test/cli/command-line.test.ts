@@ -6,17 +6,21 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import type { Command } from 'commander';
-import { resolveDataFolder } from '../../src/cli/options.ts';
+import { Command } from 'commander';
+import { addCommonOptions, commandFolder } from '../../src/cli/options.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { runToEnd, succeed } from '../support/command.ts';
 import { ACCOUNT, folder, SUBSCRIPTION, TERMS, written } from '../support/preseed.ts';
 import { cleanEnv, runScript, source } from '../support/scripts.ts';
 import { shellWords } from '../support/shell-words.ts';
+import { words } from '../support/words.ts';
 
 const wirewatch = (...args: string[]) => runToEnd(args);
 
 const root = path.join(import.meta.dirname, '..', '..');
+
+/** What `key create` needs besides. */
+const REQUIRED = '--scopes detections:read --subscriptions 7001';
 
 const DEBUG = { WIREWATCH_DEBUG: '1' };
 
@@ -69,7 +73,10 @@ test('wrong usage is exit 2 with a hint on stderr and nothing on stdout', () => 
     ["manual --data ''", /'--data <dir>' argument '' is invalid\. Expected a path, but the value is empty/],
     ['help maunal', /^Usage: wirewatch/],
     ['--data x key creat', /^wirewatch: unknown command 'creat'\n\(Did you mean create\?\)/],
-    ['manual quickstart', /'quickstart' is invalid for argument 'topic'\. Expected one of .*quick-start,/],
+    [
+      'manual quickstart',
+      /^wirewatch: topic: expected one of .*quick-start,.* found "quickstart"\nTry: wirewatch manual --help\n$/,
+    ],
   ] as const) {
     const { status, stdout, stderr } = wirewatch(...shellWords(line));
     assert.deepEqual([status, stdout], [2, ''], line);
@@ -126,7 +133,7 @@ test('keys, tokens and passwords in wrong places are not repeated', () => {
     wirewatch(`--${key}`),
     wirewatch('account', 'show', key),
     ...['account', 'scopes', 'subscriptions'].map((option) =>
-      wirewatch('key', 'create', '--name', 'x', `--${option}`, key),
+      wirewatch(...words(`key create --name x --account x ${REQUIRED} --${option}`), key),
     ),
     wirewatch('serve', '--port', token),
     wirewatch('serve', '--base-url', address),
@@ -154,13 +161,18 @@ test('a closed output pipe ends the program quietly', async () => {
   assert.deepEqual([status, signal, stderr], [0, null, '']);
 });
 
-test('the data folder: flag, then WIREWATCH_DATA, then a folder here; the demo has its own', () => {
-  for (const [data, WIREWATCH_DATA, kind, expected] of [
-    ['a', '/b', 'appliance', 'a'],
-    [undefined, '/b', 'appliance', '/b'],
-    [undefined, '', 'appliance', 'wirewatch-data'],
-    [undefined, undefined, 'appliance', 'wirewatch-data'],
-    [undefined, undefined, 'demo', 'wirewatch-demo'],
-  ] as const)
-    assert.equal(resolveDataFolder({ data }, { env: { WIREWATCH_DATA }, kind }), path.resolve(expected));
+test('the data folder: flag, then WIREWATCH_DATA, then a folder here; the demo has its own', (t) => {
+  const before = process.env.WIREWATCH_DATA;
+  t.after(() => Object.assign(process.env, { WIREWATCH_DATA: before ?? '' }));
+  for (const [flag, variable, kind, expected] of [
+    [['--data', 'a'], '/b', 'appliance', 'a'],
+    [[], '/b', 'appliance', '/b'],
+    [[], '', 'appliance', 'wirewatch-data'],
+    [[], '', 'demo', 'wirewatch-demo'],
+  ] as const) {
+    process.env.WIREWATCH_DATA = variable;
+    const command = new Command();
+    addCommonOptions(command);
+    assert.equal(commandFolder(command.parse(flag, { from: 'user' }), kind).root, path.resolve(expected));
+  }
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { confirm } from '../../src/cli/operation-command.ts';
-import { createProgress } from '../../src/cli/output.ts';
+import { endProgress, showProgress } from '../../src/cli/output.ts';
 import { printable } from '../../src/printable.ts';
 import { documentTable } from '../../src/text-layout.ts';
 
@@ -17,22 +17,25 @@ test('a table is aligned, and external text cannot inject control characters', (
   assert.equal(printable('a\tb\nc\r\u202e'), 'a\tb\nc\\u000d\\u202e');
 });
 
-test('progress redraws one line at most ten times a second, only on a terminal', () => {
+test('progress redraws one line at most ten times a second, only on a terminal', (t) => {
   const drawn: string[] = [];
-  const stream = { isTTY: true, columns: 40, write: (text: string) => drawn.push(text) };
-  let nowMs = 0;
-  const shown = createProgress({ stream, now: () => nowMs });
-  for (; nowMs < 2000; nowMs += 10) shown.update('rows', nowMs * 30, 60_000);
-  shown.end();
+  const { stderr } = process;
+  const { isTTY, columns, write } = stderr;
+  t.after(() => Object.assign(stderr, { isTTY, columns, write }));
+  Object.assign(stderr, { isTTY: true, columns: 40, write: (text: string) => drawn.push(text) });
+  t.mock.timers.enable({ apis: ['Date'] });
+  for (let rows = 0; rows < 60_000; rows += 300) {
+    showProgress('rows', rows, 60_000);
+    t.mock.timers.tick(10);
+  }
+  endProgress();
   assert.equal(drawn.length, 21);
   assert.equal(drawn[19], '\r\x1b[2Krows  57,000  95%');
   assert.equal(drawn[20], '\r\x1b[2K');
-
-  const piped: string[] = [];
-  const silent = createProgress({ stream: { write: (text: string) => piped.push(text) } });
-  silent.update('rows', 1);
-  silent.end();
-  assert.deepEqual(piped, []);
+  stderr.isTTY = false;
+  showProgress('rows', 1);
+  endProgress();
+  assert.equal(drawn.length, 21);
 });
 
 test('something is removed only once its name was typed', async () => {

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { beforeEach, test } from 'node:test';
 import { pino } from 'pino';
 import { type AlertCommand, createAlertCommand } from '../../src/health/alert-command.ts';
-import { sampleText } from '../../src/samples/samples.ts';
+import { packedText } from '../../src/packed.ts';
 import { startAppliance } from '../support/appliance.ts';
 import { listen } from '../support/free-port.ts';
 import { without } from '../support/installed.ts';
@@ -134,7 +134,7 @@ test('the sample mails each alert, and marks urgent ones', { skip: without('jq',
   const shown = JSON.parse(example('alerts', 'alert'));
   assert.deepEqual(Object.keys(shown), ['event', ...Object.keys(ALERT)]);
   const script = join(folder, 'script');
-  writeFileSync(script, sampleText('mail-alert'), { mode: 0o755 });
+  writeFileSync(script, packedText('config', 'mail-alert'), { mode: 0o755 });
   using sink = await startSmtpSink();
   const detail = `$(touch '${folder}/pwned')\`touch '${folder}/pwned'\`\nBcc: x@example.com\n\n.\n-n %s \\\\c`;
   for (const page_worthy of [false, true]) {

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { sampleText } from '../../src/samples/samples.ts';
+import { packedText } from '../../src/packed.ts';
 import { type Finding, RULES } from '../../src/tools/lab/exam-grades.ts';
 import { assertFailed, programCommand, runBeside } from '../support/command.ts';
 import { without } from '../support/installed.ts';
@@ -60,7 +60,7 @@ function printCopy(folder: string, file = 'detections.sqlite', table = 'detectio
 
 /** A sample client whose first wait is a quarter of a second, so that its exam is short. */
 function hastySample(name: 'client-ts' | 'client-py'): string {
-  const text = sampleText(name);
+  const text = packedText('config', name);
   const hasty = text.replace('FIRST_WAIT = SECOND', 'FIRST_WAIT = SECOND / 4').replace('= 1, 5', '= 0.25, 5');
   assert.notEqual(hasty, text);
   return hasty;
@@ -142,7 +142,7 @@ function typescript(folder: string, source: string): string {
 
 test('the sample client in TypeScript compiles', () =>
   inFolder(async (folder) => {
-    writeTypedClient(folder, sampleText('client-ts'));
+    writeTypedClient(folder, packedText('config', 'client-ts'));
     await compileClient(folder);
   }));
 

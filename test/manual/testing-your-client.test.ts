@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { sampleText } from '../../src/samples/samples.ts';
+import { packedText } from '../../src/packed.ts';
 import { RULES } from '../../src/tools/lab/exam-grades.ts';
 import { without } from '../support/installed.ts';
 import { follow, sharedLab } from '../support/lab.ts';
@@ -64,7 +64,7 @@ test('with curl', WITH_CURL, () =>
 const WITH_PYTEST = { skip: without('python3 -m pytest') };
 test('with pytest, the tests pass, and catch a client that waits too little', WITH_PYTEST, () =>
   inFolder(async (folder) => {
-    const client = sampleText('client-py');
+    const client = packedText('config', 'client-py');
     writeFileSync(path.join(folder, 'test_client.py'), example(TOPIC, 'pytest'));
     writeFileSync(path.join(folder, 'client.py'), client);
     const pytest = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'test_client.py'];

@@ -9,8 +9,9 @@ import { describe, test } from 'node:test';
 import { createKey } from '../../src/auth/key-form.ts';
 import { SCOPES } from '../../src/auth/scopes.ts';
 import { createAccessTokens } from '../../src/auth/token.ts';
+import { SAMPLES } from '../../src/cli/sample.ts';
 import { WAIT_SECONDS_MAX } from '../../src/limits/api-limits.ts';
-import { SAMPLES, sampleText } from '../../src/samples/samples.ts';
+import { packedText } from '../../src/packed.ts';
 import { DAY_MS, formatMs, MINUTE_MS } from '../../src/time.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { assertFailed, runBeside, succeedBeside } from '../support/command.ts';
@@ -23,17 +24,18 @@ import { subscription, withService } from '../support/pull.ts';
 const CONFIG = join(import.meta.dirname, '../../config');
 
 test('config/ holds exactly the samples, as they are printed', () => {
-  assert.deepEqual(readdirSync(CONFIG).sort(), SAMPLES.map(({ name }) => name).sort());
-  for (const { name } of SAMPLES)
-    assert.equal(sampleText(name), readFileSync(join(CONFIG, name), 'utf8'), name);
+  assert.deepEqual(readdirSync(CONFIG).sort(), SAMPLES.map(({ file }) => file).sort());
+  for (const { file: name } of SAMPLES)
+    assert.equal(packedText('config', name), readFileSync(join(CONFIG, name), 'utf8'), name);
 });
 
 test('the program lists and prints them; another name is exit code 2', async () => {
   const listed = await succeedBeside(['sample']);
-  for (const { name } of SAMPLES) assert.ok(listed.stdout.includes(name), name);
+  for (const { file: name } of SAMPLES) assert.ok(listed.stdout.includes(name), name);
   const one = await succeedBeside(['sample', 'nginx.conf']);
-  assert.equal(one.stdout.trim(), sampleText('nginx.conf').trim());
-  const named = /'apache\.conf' is invalid .* wirewatch\.toml, wirewatch\.service, nginx\.conf/;
+  assert.equal(one.stdout.trim(), packedText('config', 'nginx.conf').trim());
+  const named =
+    /file: expected one of wirewatch\.toml, wirewatch\.service, nginx\.conf, .* found "apache\.conf"/;
   assertFailed(await runBeside(['sample', 'apache.conf']), 2, named);
 });
 
@@ -42,7 +44,7 @@ describe('metrics in rules and dashboard', () => {
 
   test('are all there', () => {
     for (const name of ['prometheus-rules.yml', 'grafana-dashboard.json']) {
-      const named = [...sampleText(name).matchAll(/\bwirewatch_\w+/g)].map(([metric]) => metric);
+      const named = [...packedText('config', name).matchAll(/\bwirewatch_\w+/g)].map(([metric]) => metric);
       assert.ok(named.length > 5, name);
       for (const metric of named)
         assert.ok(labels.has(metric.replace(/_(bucket|count)$/, '')), `${name}: ${metric}`);
@@ -50,7 +52,7 @@ describe('metrics in rules and dashboard', () => {
   });
 
   test('each rule has a severity and a summary, and uses existing labels', () => {
-    const rules = sampleText('prometheus-rules.yml').split('- alert: ').slice(1);
+    const rules = packedText('config', 'prometheus-rules.yml').split('- alert: ').slice(1);
     assert.ok(rules.length > 5);
     const severities = rules.map((rule) => /labels: \{ severity: (page|warning|info) \}/.exec(rule)?.[1]);
     assert.deepEqual(new Set(severities), new Set(['page', 'warning', 'info']));
@@ -63,7 +65,7 @@ describe('metrics in rules and dashboard', () => {
   });
 
   test('legends of the dashboard use existing labels', () => {
-    for (const { title, targets } of JSON.parse(sampleText('grafana-dashboard.json')).panels) {
+    for (const { title, targets } of JSON.parse(packedText('config', 'grafana-dashboard.json')).panels) {
       assert.ok(targets.length > 0, title);
       for (const { expr, legendFormat } of targets) {
         const [metric = ''] = /\bwirewatch_\w+/.exec(expr) ?? [];
@@ -84,7 +86,7 @@ describe('a sample client', () => {
     const { PATH } = process.env;
     /** Runs it until it has caught up. @param to the arguments of a pull from the service */
     const run = async (to: readonly string[], cwd: string, under = '') => {
-      writeFileSync(join(cwd, file), sampleText(name));
+      writeFileSync(join(cwd, file), packedText('config', name));
       const env = { PATH, BASE_URL: `${to[2]}${under}`, KEY: 'ww_live_x' };
       const child = spawn(program, [file, '--once'], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
       const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
@@ -131,7 +133,7 @@ describe('a sample client', () => {
 
     test(`${name} asks each minute what the key reads, whatever happens to the clock`, () => {
       const loop = /asked = (performance\.now|time\.monotonic)\(\).*while \(?\1\(\) < asked \+ MINUTE/s;
-      assert.match(sampleText(name), loop);
+      assert.match(packedText('config', name), loop);
     });
 
     test(`${name} takes an address with a path, and follows no redirect`, { skip }, () =>
@@ -154,7 +156,7 @@ for (const name of ['nginx.conf', 'nginx-standby.conf'])
     inFolder(async (folder) => {
       const { certificate, key } = makeCertificate(folder, 'served');
       let listeners = 0;
-      const text = sampleText(name)
+      const text = packedText('config', name)
         // It opens what it listens on even to check its file.
         .replace(/listen (?:\[::\]:)?\d+( ssl)?;/g, (_, ssl = '') => {
           listeners += 1;
@@ -173,12 +175,12 @@ for (const name of ['nginx.conf', 'nginx-standby.conf'])
 
 for (const name of ['nginx.conf', 'nginx-standby.conf'])
   test(`${name} waits for longer than a request may wait for a change`, () => {
-    const [, seconds = ''] = /proxy_read_timeout (\d+)s;/.exec(sampleText(name)) ?? [];
+    const [, seconds = ''] = /proxy_read_timeout (\d+)s;/.exec(packedText('config', name)) ?? [];
     assert.ok(Number(seconds) > WAIT_SECONDS_MAX, seconds);
   });
 
 test('nginx-standby.conf: a key and its tokens go to one machine', () => {
-  const text = sampleText('nginx-standby.conf');
+  const text = packedText('config', 'nginx-standby.conf');
   const [, pattern = '', by = ''] = /map \$http_authorization \$(?:\w+) \{\s*"~(.+)" (\S+);/.exec(text) ?? [];
   assert.equal(by, '$1');
   assert.match(text, /hash \$wirewatch_key consistent;/);
@@ -189,7 +191,7 @@ test('nginx-standby.conf: a key and its tokens go to one machine', () => {
 });
 
 test('nginx-standby.conf: a machine whose health is 503 is passed over for health only', () => {
-  const text = sampleText('nginx-standby.conf');
+  const text = packedText('config', 'nginx-standby.conf');
   const [, asked = ''] = /location = \/v1\/health \{\s*proxy_pass http:\/\/(\w+);\s*\}/.exec(text) ?? [];
   const machines = (upstream: string) => {
     const [, block = ''] = new RegExp(`upstream ${upstream} \\{([^}]*)\\}`).exec(text) ?? [];
@@ -205,7 +207,7 @@ test("certbot's hook installs both files for its own domain, and ignores others"
     const group = spawnSync('id', ['-gn'], { encoding: 'utf8' }).stdout.trim();
     const target = join(folder, 'tls');
     const hook = join(folder, 'hook.sh');
-    const text = sampleText('certbot-hook.sh')
+    const text = packedText('config', 'certbot-hook.sh')
       .replace(/^folder=.*$/m, `folder=${target}`)
       .replace(/^group=.*$/m, `group=${group}`);
     writeFileSync(hook, text);
@@ -232,7 +234,7 @@ test("certbot's hook installs both files for its own domain, and ignores others"
 
 test('Fluent Bit is told how the time of a line is written', async () => {
   const [, key = '', format = ''] =
-    /time_key: (\w+)\n +time_format: "(.+)"/.exec(sampleText('fluent-bit.yml')) ?? [];
+    /time_key: (\w+)\n +time_format: "(.+)"/.exec(packedText('config', 'fluent-bit.yml')) ?? [];
   const parts: Readonly<Record<string, string>> = { Y: '\\d{4}', L: '\\d{3}', z: 'Z' };
   const pattern = format
     .replaceAll('.', '\\.')

@@ -14,6 +14,7 @@ import {
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { loadConfig } from '../../src/config/load.ts';
+import type { setUp } from '../../src/setup/setup.ts';
 import { unitText } from '../../src/setup/unit.ts';
 import { OTHER_ID } from '../support/another-user.ts';
 import { assertFailed, runToEnd, succeed } from '../support/command.ts';
@@ -35,10 +36,7 @@ function newPlaces() {
   };
 }
 
-interface Result {
-  readonly files: readonly { what: string; path: string; outcome: string }[];
-  readonly next: readonly string[];
-}
+type Result = ReturnType<typeof setUp>;
 
 function runSetup({ config, unit }: ReturnType<typeof newPlaces>, ...more: string[]) {
   return runToEnd(['setup', '--config', config, '--unit', unit, '--program', PROGRAM, ...more]);
@@ -49,13 +47,6 @@ function setup(places: ReturnType<typeof newPlaces>, ...more: string[]): Result 
   const { stdout, stderr } = runSetup(places, '--json', ...more);
   assert.equal(stderr, '');
   return JSON.parse(stdout);
-}
-
-/** Runs a setup that must be refused with this exit code. @returns its message */
-function refused(status: number, ...args: string[]): string {
-  const end = runSetup(newPlaces(), ...args);
-  assert.deepEqual([end.status, end.stdout], [status, ''], end.stderr);
-  return end.stderr;
 }
 
 function outcomes({ files }: Result): string[] {
@@ -167,11 +158,6 @@ test('next steps of a new installation: user, missing folders, start, first key'
   ]);
 });
 
-test('next steps create the usual data folder, too: a restore comes before the first start', () => {
-  const steps = commandsOf(setup(newPlaces(), '--data', '/var/lib/no-such-folder'));
-  assert.ok(steps.includes('install -d -m 0700 -o wirewatch -g wirewatch /var/lib/no-such-folder'));
-});
-
 test('next steps of an existing installation: a restart after an edit, and no second key', () => {
   const places = newPlaces();
   setup(places, ...NOT_THERE);
@@ -221,13 +207,15 @@ test('an invalid configuration stops it, with nothing written', () => {
 });
 
 test('what cannot work is refused, with a hint', () => {
-  assert.match(refused(1, '--program', '/home/1/wirewatch'), /could not run \/home\/1\/wirewatch.*--program/);
-  assert.match(refused(1, '--drop', '/tmp/exports'), /\/tmp\/exports: the service could not access it/);
+  const refused = (status: number, why: RegExp, ...args: string[]) =>
+    assertFailed(runSetup(newPlaces(), ...args), status, why);
+  refused(1, /could not run \/home\/1\/wirewatch.*--program/, '--program', '/home/1/wirewatch');
+  refused(1, /\/tmp\/exports: the service could not access it/, '--drop', '/tmp/exports');
   const file = path.join(testFolder(), 'tmp.toml');
   writeFileSync(file, '[admin]\ntls_certificate = "/tmp/a.pem"\ntls_key = "/tmp/a.key"\n');
-  assert.match(refused(1, '--config', file), /\/tmp\/a\.pem: the service could not access it/);
-  assert.match(refused(2, '--user', 'No Body'), /Expected a user name/);
-  assert.match(refused(78, '--port', '70000'), /--port: expected/);
+  refused(1, /\/tmp\/a\.pem: the service could not access it/, '--config', file);
+  refused(2, /--user: expected a user name/, '--user', 'No Body');
+  refused(78, /--port: expected/, '--port', '70000');
 });
 
 test('without permission, it says what to do, and leaves nothing', {

@@ -36,7 +36,7 @@ export const ROOMS = listed({
     text-layout.ts time-zone.ts windows`,
   'tools/generate': 'detection exports',
   'tools/pull': 'detection store',
-  setup: 'config copy samples store',
+  setup: 'config copy store',
   'tools/lab': `
     admin appliance.ts auth clock.ts config detection http ingest limits log operations query store
     tools/generate windows`,
@@ -54,7 +54,7 @@ export const ROOMS = listed({
     admin appliance-copy.ts auth config health http ingest logger.ts operations seal.ts store`,
   cli: `
     appliance-ingest.ts appliance.ts auth check clock.ts config copy detection drop exports health ingest log
-    logger.ts manual openapi operations samples setup store text-layout.ts tools/generate tools/lab
+    logger.ts manual openapi operations setup store text-layout.ts tools/generate tools/lab
     tools/pull windows`,
   'prepare-access.ts': 'auth clock.ts config logger.ts store',
   'launch.ts': 'setup',

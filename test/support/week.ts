@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import type { ExportName } from '../../src/detection/content-type.ts';
-import { sampleText } from '../../src/samples/samples.ts';
+import { packedText } from '../../src/packed.ts';
 import { HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
 import { exportRows } from '../../src/tools/generate/rows.ts';
 import { contentOf, fileName, type Row } from './export-files.ts';
@@ -105,8 +105,8 @@ export function rowsOf(exportName: ExportName, id: number, windowStartMs: number
 export function createClients(folder: string, key: string, settings: Readonly<Record<string, string>>) {
   mkdirSync(folder);
   writeFileSync(join(folder, 'key'), key);
-  writeFileSync(join(folder, 'client.py'), sampleText('client-py'));
-  writeFileSync(join(folder, 'client.ts'), sampleText('client-ts'));
+  writeFileSync(join(folder, 'client.py'), packedText('config', 'client-py'));
+  writeFileSync(join(folder, 'client.ts'), packedText('config', 'client-ts'));
   let pull: RunningProgram | null = null;
   const run = async ([program = '', ...args]: readonly string[], env: Record<string, string>) => {
     const all = { PATH: process.env.PATH, KEY: key, ...env };

@@ -170,7 +170,8 @@ test('says which detections the key no longer reads, and what an empty copy lack
     const same = `The copy ${into} matches the service: ${all} detections compared.\n`;
     assert.equal(await compare(), same + others);
     sqlIn(into, 'DELETE FROM detections');
-    assert.ok((await compare()).endsWith(`\nThe copy ${into} is empty: ${all} detections missing.\n`));
+    const missing = `\nThe copy ${into} differs from the service: ${all} differences in 0 detections.\n`;
+    assert.ok((await compare()).endsWith(missing));
   }));
 
 test('accepts lines of another client: the highest version of each, members in any order, with --since', async () => {

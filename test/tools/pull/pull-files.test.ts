@@ -90,7 +90,7 @@ test('files that belong to another user are named, with what to do', { skip: wit
       const said = `/${named} cannot be opened: permission denied\\. Name another file with --into`;
       await isRefused([...to, '--into', join(folder, file), ...more], new RegExp(said), asOther);
     }
-    const unread = /secret cannot be read: permission denied\. Name another file with --key-file/;
+    const unread = /secret cannot be read: permission denied\. Name a file .* with --key-file/;
     const key = ['--key-file', join(folder, 'secret')];
     await isRefused([...to, '--into', join(folder, 'new.db'), ...key], unread, asOther);
   }),
@@ -108,9 +108,12 @@ test('the key file may be the output of key create --json; its content is never 
       assert.deepEqual([refused.status, refused.stderr.includes(wrong)], [1, false]);
       assert.match(refused.stderr, /does not contain an API key/);
     }
-    await isRefused([...args, '--key-file', folder], /is a folder\. Name the file with the API key/);
+    await isRefused(
+      [...args, '--key-file', folder],
+      /it is a folder, not a file\. Name a file .* with --key-file/,
+    );
     rmSync(key);
-    await isRefused(args, /there is no key file/);
+    await isRefused(args, /the key file \S+ cannot be read: no such file/);
   }));
 
 test('an invalid base address, format or wait, and --since with --full', () =>
