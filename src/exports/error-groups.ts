@@ -17,21 +17,42 @@ const GROUPS_MAX = 20;
 const GROUP_LINES_MAX = 5;
 const VALUE_CHARACTERS_MAX = 200;
 
-export class ErrorGroups {
+/** What is wrong with an export file. */
+export interface FileErrors {
+  /** The first ones. */
+  readonly errors: readonly LineError[];
+  readonly errors_total: number;
+  /** All errors by kind, up to a limit of kinds. */
+  readonly error_groups: readonly ErrorGroup[];
+}
+
+const ERRORS_MAX = 20;
+
+/** Collects the errors of a file's rows, with short values. */
+export class RowErrors {
+  total = 0;
+  readonly #first: LineError[] = [];
   readonly #groups = new Map<string, ErrorGroup & { count: number; readonly lines: number[] }>();
 
-  add({ line, ...error }: LineError): void {
+  add(line: number, error: RowError): void {
+    this.total += 1;
+    if (this.#first.length < ERRORS_MAX) this.#first.push({ line, ...error });
     const key = `${error.column} ${error.expected}`;
     const group = this.#groups.get(key);
     if (group !== undefined) {
       group.count += 1;
       if (group.lines.length < GROUP_LINES_MAX) group.lines.push(line);
-    } else if (this.#groups.size < GROUPS_MAX)
-      this.#groups.set(key, { ...shortened(error), count: 1, lines: [line] });
+    } else if (this.#groups.size < GROUPS_MAX) this.#groups.set(key, { ...error, count: 1, lines: [line] });
   }
 
-  all(): ErrorGroup[] {
-    return [...this.#groups.values()];
+  /** @param ofFile what is wrong with the file as a whole; it comes before its rows */
+  all(ofFile: readonly LineError[]): FileErrors {
+    const groups = ofFile.map(({ line, ...error }) => ({ ...error, count: 1, lines: [line] }));
+    return {
+      errors: [...ofFile, ...this.#first].slice(0, ERRORS_MAX),
+      errors_total: ofFile.length + this.total,
+      error_groups: [...groups, ...this.#groups.values()],
+    };
   }
 }
 

@@ -141,10 +141,7 @@ export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epoch
       rows.flush();
       // Without new detections, the lines of the changed ones are enough for the log.
       const hasCreated = outcomes.some((outcome) => typeof outcome !== 'string');
-      if (hasCreated) {
-        if (batch.frame === null) throw new Error('a batch of rows has no log frame');
-        log.appendFrame(batch.frame);
-      }
+      if (hasCreated) log.appendFrame(batch.frame);
       log.append(hasCreated ? outcomeLines(outcomes) : outcomes.join(''));
     },
     /** Ends the streams of a subscription; its rows are deleted later. */

@@ -2,18 +2,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ExportName } from '../../detection/content-type.ts';
 import type { TimeBounds } from '../../exports/check-row.ts';
+import type { FileErrors } from '../../exports/error-groups.ts';
 import type { ExportFileName } from '../../exports/file-name.ts';
 import type { Mapping } from '../../exports/mapping.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
-import type { ReadingCounts, ReadingErrors } from '../reading/read-export.ts';
+import type { ReadingCounts } from '../reading/read-export.ts';
 
 export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused'] as const;
 export type FileOutcome = (typeof FILE_OUTCOMES)[number];
 
 /** The outcome of a file's rows, and the reason. */
-export interface FileReport extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256'> & ReadingErrors> {
+export interface FileReport extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256'> & FileErrors> {
   /** Why the file failed or was refused, in plain English. */
   readonly reason?: string;
 }
