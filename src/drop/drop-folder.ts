@@ -28,7 +28,7 @@ import {
   writeIn,
 } from './own-folder.ts';
 import { type DropSettings, type Readiness, readiness } from './readiness.ts';
-import { type KnownFiles, type Named, SCANNED_FILES_MAX, TAKEN_NAME, waitingFiles } from './waiting-names.ts';
+import { type KnownFiles, type Named, SCANNED_FILES_MAX, takenFiles, waitingFiles } from './waiting-names.ts';
 
 export type Waiting = {
   /** It was dropped under. */
@@ -195,17 +195,9 @@ export class DropFolder {
 
   /** An ingest number that no file has or had in this run. @param lastRecorded the highest one with a record */
   nextNumber(lastRecorded: number): number {
-    this.#lastNumber ??= this.takenNumbers().at(-1) ?? 0;
+    this.#lastNumber ??= Math.max(0, ...takenFiles(this.root).map(({ number }) => number));
     this.#lastNumber = Math.max(this.#lastNumber, lastRecorded) + 1;
     return this.#lastNumber;
-  }
-
-  /** The numbers of the files in `.taken`, lowest first: after a crash, one may have no record. */
-  takenNumbers(): number[] {
-    return entriesIn(this.root, '.taken')
-      .flatMap(({ name }) => TAKEN_NAME.exec(name)?.[1] ?? [])
-      .map(Number)
-      .sort((a, b) => a - b);
   }
 
   takenPath(number: number, name: string): string {

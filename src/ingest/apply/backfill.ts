@@ -22,15 +22,7 @@ import type { ReadingResult } from '../reading/read-export.ts';
 import type { UnknownRows } from '../reading/row-batch.ts';
 import { type Applier, type ApplyCounts, NO_COUNTS, sumOf } from './apply-rows.ts';
 import type { StreamWriter } from './stream-writer.ts';
-import {
-  fileOperation,
-  type Processed,
-  putAway,
-  recordOf,
-  takenBefore,
-  type WaitingExport,
-  whyNot,
-} from './window-file.ts';
+import { fileOperation, putAway, recordOf, takenBefore, type WaitingExport, whyNot } from './window-file.ts';
 
 type WaitingBackfill = WaitingExport & { readonly file: BackfillFile };
 
@@ -41,7 +33,7 @@ const TURN_EVERY_MS = 500;
 /** For a file that was read to its end before: it must not fail half-way, and the same rows are skipped again. */
 export const REREAD = { bad_rows: 'skip', require_trailer: false } as const;
 
-export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): Promise<Processed> {
+export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): Promise<FileRecord | null> {
   const { drop, writer, exports, between } = files;
   const { name, file } = waiting;
   const checking = exports.read(drop.source(waiting), file, `${name} (checking)`, { check_only: true });
@@ -54,10 +46,10 @@ export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): P
   if (!drop.take(waiting, number, result.skipped)) return null;
   const { sha256, ...counts } = result.counts;
   // Subscriptions may change before the rows are applied: then other rows are left out.
-  const report = { ...counts, ...NO_COUNTS, unknown_rows: {}, bounds: { earliest, latest } };
+  const report = { ...counts, ...NO_COUNTS, unknown_rows: {} };
+  const applying = { outcome: 'applying', sha256, mapping, bounds: { earliest, latest }, report } as const;
   const record: FileRecord = {
-    ...recordOf(files, waiting, number, { outcome: 'applied', sha256, mapping, ...report }),
-    outcome: 'applying',
+    ...recordOf(files, waiting, number, applying),
     finished_at: null,
     destination: null,
   };

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { type DropFolder, shortName } from '../../drop/drop-folder.ts';
 import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
 import { isThereIn, makeOwnFolder, renameIn, syncIn, writeIn } from '../../drop/own-folder.ts';
-import type { IsRecorded } from '../../drop/waiting-names.ts';
+import { type IsRecorded, takenFiles } from '../../drop/waiting-names.ts';
 import { numberedName } from '../../exports/file-name.ts';
 import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
@@ -39,7 +39,8 @@ export interface Ingest extends FileStore {
   readonly onProcessed: (record: FileRecord) => void;
 }
 
-const FOLDER_OF_OUTCOME: Readonly<Record<Exclude<FileOutcome, 'applying'>, string>> = {
+const FOLDER_OF_OUTCOME: Readonly<Record<FileOutcome, string>> = {
+  applying: 'archive',
   applied: 'archive',
   repeated: 'archive',
   failed: 'failed',
@@ -54,7 +55,7 @@ export function nextNumber({ drop, writer }: FileStore): number {
 /** A file's future path in the drop folder: neither in use nor promised to another file. */
 export function chooseDestination(
   files: FileStore,
-  outcome: Exclude<FileOutcome, 'applying'>,
+  outcome: FileOutcome,
   name: string,
   number: number,
 ): string {
@@ -71,24 +72,19 @@ export function chooseDestination(
  * of another file.
  */
 export function recordedIn(db: Database): IsRecorded {
-  return (number, name) => {
-    const record = findFile(db, number);
-    return record !== null && shortName(record.name) === name && hasFile(record);
-  };
+  return (number, name) => recordOfTaken(db, number, name) !== null;
 }
 
-/** Otherwise its file is gone. */
-function hasFile({ destination, outcome }: FileRecord): boolean {
-  return destination !== null || outcome === 'applying';
+function recordOfTaken(db: Database, number: number, name: string): FileRecord | null {
+  const record = findFile(db, number);
+  if (record === null || shortName(record.name) !== name) return null;
+  // Otherwise the file of the record is gone.
+  return record.destination !== null || record.outcome === 'applying' ? record : null;
 }
 
 /** The records of the files in `.taken`: committed, and not moved yet. */
 export function recordsInTaken({ drop, writer }: Pick<FileStore, 'drop' | 'writer'>): FileRecord[] {
-  return [...new Set(drop.takenNumbers())].flatMap((number) => {
-    const record = findFile(writer.db, number);
-    if (record === null || !hasFile(record)) return [];
-    return isThereIn(drop.root, drop.takenPath(number, record.name)) ? record : [];
-  });
+  return takenFiles(drop.root).flatMap(({ number, name }) => recordOfTaken(writer.db, number, name) ?? []);
 }
 
 /** Removes what an interrupted run left in `.taken`. */

@@ -279,7 +279,7 @@ export class Ingester {
     const ingest = this.#ingest;
     if (waiting.kind !== 'export' || !ingest.exports.isEnabled(waiting.file)) {
       const reason = waiting.kind === 'refused' ? waiting.reason : switchedOff(waiting.file.export);
-      return putAway(ingest, waiting, nextNumber(ingest), { outcome: 'refused', reason });
+      return putAway(ingest, waiting, nextNumber(ingest), { outcome: 'refused', report: { reason } });
     }
     const { file } = waiting;
     // A file before it in the same scan may have failed.

@@ -214,7 +214,7 @@ health/rules.ts | health | ingest is stalled after 45 minutes
 appliance-ingest.ts | health-program | a damaged database is made anew while Wirewatch runs
   if ([-!isDamage(fault)-]{+true+}) return null;
 ingest/files/finished-file.ts | crash | a file in .taken/ is read though the record of another has its number
-  [-&& shortName(record.name) === name-]
+  record === null[- || shortName(record.name) !== name-]
 
 # Faults in access control: ownership, revocation, expiry, scopes, secrets in the log.
 auth/open-access.ts | audit-trail | every change is in the audit trail
