@@ -80,21 +80,16 @@ export type Applier = ReturnType<typeof rowApplier>;
  */
 export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epochsMs }: ApplyOptions) {
   const counts: ApplyCounts = { ...NO_COUNTS };
-  let position = Math.max(lastPosition, positionOfClock(nowMs, epochsMs.length) - 1);
-  let firstPosition = 0;
+  const before = Math.max(lastPosition, positionOfClock(nowMs, epochsMs.length) - 1);
+  let position = before;
   // A transaction that was rolled back may have left rows.
   rows.forget();
-
-  function advance(): void {
-    position += 1;
-    if (firstPosition === 0) firstPosition = position;
-  }
 
   /** @param next the version without new epochs; @param epochs the number of epochs that the previous version includes */
   function change(state: DetectionState, next: number, epochs: number): string {
     const version = next + RAISE_VERSIONS * (epochsMs.length - epochs);
-    rows.change(state, version, position + 1);
-    advance();
+    position += 1;
+    rows.change(state, version, position);
     return changedLine(state, position, version);
   }
 
@@ -135,7 +130,7 @@ export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epoch
         const version = 1 + RAISE_VERSIONS * raises;
         if (!rows.create(state, version, position + 1)) return mergeRow(id, scoringOf(batch, row));
         counts.created += 1;
-        advance();
+        position += 1;
         return { position, version };
       });
       rows.flush();
@@ -166,8 +161,9 @@ export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epoch
     /** Writes the heads of the streams. Nothing may be applied after it. @returns the first position; 0: nothing was added */
     finish(): number {
       rows.finish();
-      if (firstPosition > 0) db.prepare(INSERT_DELIVERY).run(firstPosition, position);
-      return firstPosition;
+      if (position === before) return 0;
+      db.prepare(INSERT_DELIVERY).run(before + 1, position);
+      return before + 1;
     },
   };
 }

@@ -13,7 +13,6 @@ import type { WindowFile } from '../../exports/file-name.ts';
 import type { Mapping } from '../../exports/mapping.ts';
 import type { Operation } from '../../log/format.ts';
 import { findWindow, setWindow } from '../../windows/ledger.ts';
-import { statusAfter } from '../../windows/window-states.ts';
 import {
   clearDestination,
   type FileRecord,
@@ -67,11 +66,14 @@ export async function ingestWindowFile(
     }
     const { mapping, earliest, latest } = reading.order;
     const why = whyNot(files, waiting, mapping, result);
-    const number = nextNumber(files);
-    if (why !== null || !drop.take(waiting, number, result.skipped)) {
+    if (why !== null) {
       writer.rollback();
-      if (why === null || why === 'it may be growing') return null;
-      return putAway(files, waiting, number, why, result.skipped);
+      return why === 'it may be growing' ? null : putAway(files, waiting, why, result.skipped);
+    }
+    const number = nextNumber(files);
+    if (!drop.take(waiting, number, result.skipped)) {
+      writer.rollback();
+      return null;
     }
     const { sha256, ...counts } = result.counts;
     const report = { ...applier.counts, ...counts };
@@ -92,7 +94,7 @@ export async function ingestWindowFile(
  * null: it never was. A file without a record, which a lost end of the log may leave, was taken after its last change.
  * @param sha256 of its content; empty: not known
  */
-export function takenBefore(files: FileStore, waiting: Waiting, sha256 = ''): number | null {
+function takenBefore(files: FileStore, waiting: Waiting, sha256 = ''): number | null {
   const { db } = files.writer;
   const { name, takenAs, snapshot } = waiting;
   const before = takenAs === undefined ? null : findFile(db, takenAs);
@@ -122,8 +124,9 @@ function save({ drop, writer: { db } }: FileStore, record: FileRecord): void {
     if (number !== record.number && !isThereIn(drop.root, destination ?? '')) clearDestination(db, number);
   if (outcome !== 'applied' && outcome !== 'failed') return;
   const before = findWindow(db, exportName, window_start)?.status;
-  const status = statusAfter(before, outcome);
-  if (outcome === 'failed' && status === before) return;
+  // A window that is done stays done.
+  if (outcome === 'failed' && (before === 'failed' || before === 'done')) return;
+  const status = outcome === 'applied' ? 'done' : 'failed';
   const since = record.finished_at ?? record.taken_at;
   setWindow(db, { export: exportName, window_start, status, since, file: record.number });
 }
@@ -157,14 +160,9 @@ export function whyNot(
 }
 
 /** Takes a file that is not applied, records it with its window, and moves it to its folder. @param notes of skipped rows */
-export function putAway(
-  files: FileStore,
-  waiting: Waiting,
-  number: number,
-  became: Became,
-  notes = '',
-): FileRecord | null {
+export function putAway(files: FileStore, waiting: Waiting, became: Became, notes = ''): FileRecord | null {
   const { drop, writer } = files;
+  const number = nextNumber(files);
   if (!drop.take(waiting, number, notes)) return null;
   const record = recordOf(files, waiting, number, became);
   writer.write(fileOperation(record), () => save(files, record));

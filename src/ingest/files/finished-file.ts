@@ -5,7 +5,16 @@
 import { dirname, join } from 'node:path';
 import { type DropFolder, shortName } from '../../drop/drop-folder.ts';
 import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
-import { isThereIn, makeOwnFolder, renameIn, syncIn, writeIn } from '../../drop/own-folder.ts';
+import {
+  entriesIn,
+  isDraft,
+  isThereIn,
+  makeOwnFolder,
+  removeIn,
+  renameIn,
+  syncIn,
+  writeIn,
+} from '../../drop/own-folder.ts';
 import { type IsRecorded, takenFiles } from '../../drop/waiting-names.ts';
 import { numberedName } from '../../exports/file-name.ts';
 import type { Database } from '../../store/database.ts';
@@ -47,9 +56,10 @@ const FOLDER_OF_OUTCOME: Readonly<Record<FileOutcome, string>> = {
   refused: 'refused',
 };
 
-/** The next ingest number. None is issued twice, even if the first file was not recorded. */
+/** An ingest number that no file has, neither by a record nor in `.taken`. */
 export function nextNumber({ drop, writer }: FileStore): number {
-  return drop.nextNumber(lastFileNumber(writer.db));
+  const taken = takenFiles(drop.root).map(({ number }) => number);
+  return Math.max(lastFileNumber(writer.db), ...taken) + 1;
 }
 
 /** A file's future path in the drop folder: neither in use nor promised to another file. */
@@ -87,11 +97,16 @@ export function recordsInTaken({ drop, writer }: Pick<FileStore, 'drop' | 'write
   return takenFiles(drop.root).flatMap(({ number, name }) => recordOfTaken(writer.db, number, name) ?? []);
 }
 
-/** Removes what an interrupted run left in `.taken`. */
+/** Removes what an interrupted run left in `.taken`: drafts, and the skipped rows of files without a record. */
 export function removeTemporary(files: FileStore): void {
   const { drop, log } = files;
   try {
-    drop.removeTemporary(new Set(recordsInTaken(files).map(({ number }) => number)));
+    const kept = new Set(recordsInTaken(files).map(({ number }) => drop.skippedPath(number)));
+    for (const { name } of entriesIn(drop.root, '.taken')) {
+      const path = join('.taken', name);
+      const isSkipped = /^skipped-\d+\.ndjson$/.test(name);
+      if (isDraft(name) || (isSkipped && !kept.has(path))) removeIn(drop.root, path);
+    }
   } catch (error) {
     if (!isFileError(error)) throw error;
     // The next start removes them.

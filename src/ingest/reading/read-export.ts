@@ -16,7 +16,7 @@ import { filterValuesOf, type RenderOptions, renderRow } from '../../detection/m
 import { shownUrl } from '../../detection/merge.ts';
 import { checkRow, type RowError, type RowLimits, type TimeBounds } from '../../exports/check-row.ts';
 import { csvEntries } from '../../exports/csv.ts';
-import { type FileErrors, type LineError, RowErrors, shortened } from '../../exports/error-groups.ts';
+import { BadRows, type FileErrors, type LineError } from '../../exports/error-groups.ts';
 import { type ExportFileName, formOf } from '../../exports/file-name.ts';
 import type { RawEntry } from '../../exports/lines.ts';
 import type { Mapping } from '../../exports/mapping.ts';
@@ -24,7 +24,6 @@ import { ndjsonEntries } from '../../exports/ndjson.ts';
 import { type ExportSource, openContent, UnreadableContent } from '../../exports/unpacking.ts';
 import { parseSeconds } from '../../time.ts';
 import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch, type UnknownRows } from './row-batch.ts';
-import { SkippedRows } from './skipped-rows.ts';
 
 /** How to read a file. Plain data: it is sent to the reader thread. */
 export interface ReadingOrder extends TimeBounds {
@@ -75,7 +74,7 @@ export interface ReadingCounts {
 
 export type ReadingResult = {
   readonly counts: ReadingCounts;
-  /** The notes of the skipped rows; see {@link SkippedRows}. */
+  /** The notes of the skipped rows; see {@link BadRows}. */
   readonly skipped: string;
 } & (
   | { readonly kind: 'read' }
@@ -139,9 +138,7 @@ class Reading {
   readonly #match: RenderOptions;
   /** What is wrong with the file as a whole. */
   readonly #errors: LineError[] = [];
-  readonly #rowErrors = new RowErrors();
-  #badRows = 0;
-  readonly #skipped = new SkippedRows();
+  readonly #bad = new BadRows();
   #namesWithoutId = 0;
   #urlsWithheld = 0;
   #trailer: { readonly line: number; readonly rows: number } | null = null;
@@ -179,7 +176,7 @@ class Reading {
         return null;
       case 'bad row':
         this.rows += 1;
-        if (this.rows > this.#order.rows_to_skip) this.#bad(entry.line, [entry.error], entry.text);
+        if (this.rows > this.#order.rows_to_skip) this.#addBad(entry.line, [entry.error], entry.text);
         break;
       case 'row':
         this.rows += 1;
@@ -189,22 +186,27 @@ class Reading {
     return isFull ? this.rest() : null;
   }
 
+  get #skips(): boolean {
+    return this.#order.bad_rows === 'skip';
+  }
+
   /** Whether the file is invalid, as far as it was read. */
   get #isBad(): boolean {
-    return this.#errors.length > 0 || (this.#order.bad_rows === 'fail' && this.#badRows > 0);
+    return this.#errors.length > 0 || (!this.#skips && this.#bad.rows > 0);
   }
 
   /** Checks the trailer and the share of bad rows. */
   finish(): void {
     this.#checkTrailer();
     // Where most rows are bad, the writer is at fault, and somebody must know.
-    const isMostlyBad = this.#badRows > BAD_ROWS_IN_ANY_FILE && this.#badRows > this.rows / 10;
-    if (this.#isBad || !(isMostlyBad || this.#badRows > BAD_ROWS_MAX)) return;
+    const bad = this.#bad.rows;
+    const isMostlyBad = bad > BAD_ROWS_IN_ANY_FILE && bad > this.rows / 10;
+    if (this.#isBad || !(isMostlyBad || bad > BAD_ROWS_MAX)) return;
     const most = this.isOver
       ? `${grouped(BAD_ROWS_MAX)} bad rows in a file`
       : `${BAD_ROWS_IN_ANY_FILE} bad rows, or 10% of the ${counted(this.rows, 'row')} in the file`;
     const expected = `at most ${most}, so that they can be skipped`;
-    this.#errors.push({ line: 0, column: null, value: this.#badRows, expected });
+    this.#errors.push({ line: 0, column: null, value: bad, expected });
   }
 
   #checkTrailer(): void {
@@ -233,19 +235,19 @@ class Reading {
     const counts = {
       sha256,
       rows: this.rows,
-      bad_rows: this.#order.bad_rows === 'skip' ? this.#badRows : 0,
+      bad_rows: this.#skips ? this.#bad.rows : 0,
       unknown_rows: Object.fromEntries(this.#unknown),
       ignored_columns: [...this.#ignored].sort(),
       names_without_id: this.#namesWithoutId,
       urls_withheld: this.#urlsWithheld,
     };
-    return { counts, skipped: this.#skipped.notes() };
+    return { counts, skipped: this.#skips ? this.#bad.notes() : '' };
   }
 
   result(sha256: string): ReadingResult {
     const read = this.read(sha256);
     if (!this.#isBad) return { kind: 'read', ...read };
-    return { kind: 'bad', ...read, rows_with_errors: this.#badRows, ...this.#rowErrors.all(this.#errors) };
+    return { kind: 'bad', ...read, rows_with_errors: this.#bad.rows, ...this.#bad.all(this.#errors) };
   }
 
   #check(read: ReadRow): void {
@@ -254,7 +256,7 @@ class Reading {
     const checked = checkRow(raw, this.#limits, this.#ignored);
     if (checked.kind === 'bad') {
       const { errors } = checked;
-      this.#bad(line, origin === null ? errors : errors.map(origin.named), origin?.row ?? raw);
+      this.#addBad(line, origin === null ? errors : errors.map(origin.named), origin?.row ?? raw);
       return;
     }
     const { row, isNameDropped } = checked;
@@ -289,14 +291,10 @@ class Reading {
     for (const counts of [this.#unknown, this.#unknownOfBatch]) counts.set(key, (counts.get(key) ?? 0) + 1);
   }
 
-  #bad(line: number, errors: readonly RowError[], row: unknown): void {
-    this.#badRows += 1;
-    const short = errors.map(shortened);
-    for (const error of short) this.#rowErrors.add(line, error);
-    if (this.#order.bad_rows === 'skip') {
-      this.#skipped.add({ line, errors: short, row });
-      this.isOver = this.#badRows > BAD_ROWS_MAX;
-    } else this.isOver = this.#rowErrors.total >= this.#order.errors_max;
+  #addBad(line: number, errors: readonly RowError[], row: unknown): void {
+    this.#bad.add(line, errors, row);
+    const { rows, errors: found } = this.#bad;
+    this.isOver = this.#skips ? rows > BAD_ROWS_MAX : found >= this.#order.errors_max;
   }
 
   #fail(error: LineError): void {
