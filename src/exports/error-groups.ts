@@ -60,7 +60,7 @@ export class BadRows {
     } else if (this.#groups.size < GROUPS_MAX) this.#groups.set(key, { ...error, count: 1, lines: [line] });
   }
 
-  #note(bad: { readonly row: unknown }): void {
+  #note(bad: { readonly line: number; readonly errors: readonly RowError[]; readonly row: unknown }): void {
     if (this.#notesBytes < NOTES_BYTES_MAX) {
       const note = `${jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY })}\n`;
       this.#notesBytes += Buffer.byteLength(note);
