@@ -13,11 +13,9 @@ import { type DataFolder, isThere, syncFolder, syncName } from '../store/folder.
 import { SECOND_MS } from '../time.ts';
 import { unlessFileError } from './file-errors.ts';
 import {
-  entriesIn,
   ForeignFolder,
   inDrop,
   inFolder,
-  isDraft,
   isThereIn,
   makeOwnFolder,
   OWN_FOLDERS,
@@ -28,7 +26,7 @@ import {
   writeIn,
 } from './own-folder.ts';
 import { type DropSettings, type Readiness, readiness } from './readiness.ts';
-import { type KnownFiles, type Named, SCANNED_FILES_MAX, TAKEN_NAME, waitingFiles } from './waiting-names.ts';
+import { type KnownFiles, type Named, SCANNED_FILES_MAX, waitingFiles } from './waiting-names.ts';
 
 export type Waiting = {
   /** It was dropped under. */
@@ -67,7 +65,6 @@ export class DropFolder {
   readonly #settings: DropSettings;
   readonly #monotonicMs: () => number;
   #remembered = new Map<string, Remembered>();
-  #lastNumber: number | null = null;
   #watcher: FSWatcher | null = null;
   #isClosed = false;
 
@@ -193,36 +190,12 @@ export class DropFolder {
     return memory !== undefined && isSameSnapshot(memory.snapshot, snapshot) ? memory : undefined;
   }
 
-  /** An ingest number that no file has or had in this run. @param lastRecorded the highest one with a record */
-  nextNumber(lastRecorded: number): number {
-    this.#lastNumber ??= this.takenNumbers().at(-1) ?? 0;
-    this.#lastNumber = Math.max(this.#lastNumber, lastRecorded) + 1;
-    return this.#lastNumber;
-  }
-
-  /** The numbers of the files in `.taken`, lowest first: after a crash, one may have no record. */
-  takenNumbers(): number[] {
-    return entriesIn(this.root, '.taken')
-      .flatMap(({ name }) => TAKEN_NAME.exec(name)?.[1] ?? [])
-      .map(Number)
-      .sort((a, b) => a - b);
-  }
-
   takenPath(number: number, name: string): string {
     return join('.taken', `${number}.${shortName(name)}`);
   }
 
   skippedPath(number: number): string {
     return join('.taken', `skipped-${number}.ndjson`);
-  }
-
-  /** Removes the skipped rows and drafts that an interrupted run left. @param kept files that have a record */
-  removeTemporary(kept: ReadonlySet<number>): void {
-    for (const { name } of entriesIn(this.root, '.taken')) {
-      const number = /^skipped-(\d+)\.ndjson$/.exec(name)?.[1];
-      const isLeft = number === undefined ? isDraft(name) : !kept.has(Number(number));
-      if (isLeft) removeIn(this.root, join('.taken', name));
-    }
   }
 
   /**

@@ -18,8 +18,13 @@ const NAMES_AT_ONCE = 1000;
 /** Whether a file in `.taken` has a record: it only waits to be moved on, or is being applied. */
 export type IsRecorded = (number: number, name: string) => boolean;
 
-/** Ingest number, and the name under which the file was dropped. */
-export const TAKEN_NAME = /^(\d+)\.(.+)$/s;
+/** The files in `.taken`: the ingest number of each, and the name under which it was dropped. After a crash, one may have no record. */
+export function takenFiles(root: string): { number: number; name: string; path: string }[] {
+  return entriesIn(root, '.taken').flatMap((entry) => {
+    const [, number, name] = /^(\d+)\.(.+)$/s.exec(entry.name) ?? [];
+    return name === undefined ? [] : { number: Number(number), name, path: join('.taken', entry.name) };
+  });
+}
 
 /** The drop folder, and how the names in it are parsed. */
 export interface DropNames {
@@ -81,11 +86,8 @@ export function waitingFiles(
     if (!isOther(entry)) add(name, name);
     else if (others.length < OTHERS_MAX && parse(name).kind !== 'unfinished') others.push(name);
   }
-  for (const { name: taken } of entriesIn(root, '.taken')) {
-    const [, number, name] = TAKEN_NAME.exec(taken) ?? [];
-    if (name !== undefined && !isRecorded(Number(number), name))
-      add(name, join('.taken', taken), Number(number));
-  }
+  for (const { number, name, path } of takenFiles(root))
+    if (!isRecorded(number, name)) add(name, path, number);
   return {
     exports: exports.all(),
     exports_count: exports.count(),

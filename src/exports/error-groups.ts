@@ -17,21 +17,78 @@ const GROUPS_MAX = 20;
 const GROUP_LINES_MAX = 5;
 const VALUE_CHARACTERS_MAX = 200;
 
-export class ErrorGroups {
-  readonly #groups = new Map<string, ErrorGroup & { count: number; readonly lines: number[] }>();
+/** What is wrong with an export file. */
+export interface FileErrors {
+  /** The first ones. */
+  readonly errors: readonly LineError[];
+  readonly errors_total: number;
+  /** All errors by kind, up to a limit of kinds. */
+  readonly error_groups: readonly ErrorGroup[];
+}
 
-  add({ line, ...error }: LineError): void {
+const ERRORS_MAX = 20;
+
+/** Notes of so many bytes are enough to find the cause. A small file can unpack to millions of bad rows. */
+const NOTES_BYTES_MAX = 4 * 1024 * 1024;
+
+/** The bad rows of a file, and their errors with short values. */
+export class BadRows {
+  rows = 0;
+  errors = 0;
+  readonly #first: LineError[] = [];
+  readonly #groups = new Map<string, ErrorGroup & { count: number; readonly lines: number[] }>();
+  #notes = '';
+  #notesBytes = 0;
+  #unnoted = 0;
+
+  /** @param row as the file has it */
+  add(line: number, errors: readonly RowError[], row: unknown): void {
+    this.rows += 1;
+    this.errors += errors.length;
+    const short = errors.map(shortened);
+    for (const error of short) this.#group(line, error);
+    this.#note({ line, errors: short, row });
+  }
+
+  #group(line: number, error: RowError): void {
+    if (this.#first.length < ERRORS_MAX) this.#first.push({ line, ...error });
     const key = `${error.column} ${error.expected}`;
     const group = this.#groups.get(key);
     if (group !== undefined) {
       group.count += 1;
       if (group.lines.length < GROUP_LINES_MAX) group.lines.push(line);
-    } else if (this.#groups.size < GROUPS_MAX)
-      this.#groups.set(key, { ...shortened(error), count: 1, lines: [line] });
+    } else if (this.#groups.size < GROUPS_MAX) this.#groups.set(key, { ...error, count: 1, lines: [line] });
   }
 
-  all(): ErrorGroup[] {
-    return [...this.#groups.values()];
+  #note(bad: { readonly line: number; readonly errors: readonly RowError[]; readonly row: unknown }): void {
+    if (this.#notesBytes < NOTES_BYTES_MAX) {
+      const note = `${jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY })}\n`;
+      this.#notesBytes += Buffer.byteLength(note);
+      if (this.#notesBytes <= NOTES_BYTES_MAX) {
+        this.#notes += note;
+        return;
+      }
+    }
+    // All rows after it are left out, too: the notes have no gaps.
+    this.#unnoted += 1;
+  }
+
+  /**
+   * The notes that come to lie beside a file whose bad rows were skipped, as `NAME.skipped.ndjson`: a JSON object a line; the
+   * rows beyond the limit are only counted. Empty without bad rows.
+   */
+  notes(): string {
+    return this.#unnoted === 0 ? this.#notes : `${this.#notes}{"more_rows":${this.#unnoted}}\n`;
+  }
+
+  /** @param ofFile what is wrong with the file as a whole; it comes before its rows */
+  all(ofFile: readonly LineError[]): FileErrors {
+    const groups = ofFile.map(({ line, ...error }) => ({ ...error, count: 1, lines: [line] }));
+    return {
+      errors: [...ofFile, ...this.#first].slice(0, ERRORS_MAX),
+      errors_total: ofFile.length + this.errors,
+      error_groups: [...groups, ...this.#groups.values()],
+    };
   }
 }
 
@@ -83,10 +140,10 @@ export function shortValue(value: unknown): unknown {
 }
 
 /** Shown for a value that {@link jsonText} cannot write. */
-export const NESTED_TOO_DEEPLY = '(nested too deeply to show)';
+const NESTED_TOO_DEEPLY = '(nested too deeply to show)';
 
 /** A value as JSON; null if it is nested too deeply: JSON.parse accepts deeper nesting than JSON.stringify. */
-export function jsonText(value: unknown): string | null | undefined {
+function jsonText(value: unknown): string | null | undefined {
   try {
     return JSON.stringify(value);
   } catch (error) {

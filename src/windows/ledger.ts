@@ -1,6 +1,5 @@
 /** The ledger of export windows and their statuses. Times are epoch milliseconds. */
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
-import { getOrMake } from '../get-or-make.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
 import { arrival, isHistory, type ResettableStatus, type WindowStatus } from './window-states.ts';
@@ -31,8 +30,8 @@ const UPSERT_WINDOW = `
 
 /** By the index of windows that are not done: there are few of them. */
 export const SELECT_RESETTABLE = `
-  SELECT window_start, status FROM export_window
-  WHERE status <> 'done' AND export = ? AND status IN ('failed', 'abandoned')`;
+  SELECT export, window_start, status FROM export_window
+  WHERE status <> 'done' AND status IN ('failed', 'abandoned')`;
 
 const SELECT_NEWEST_DONE =
   "SELECT max(window_start) AS start FROM export_window WHERE export = ? AND status = 'done'";
@@ -93,15 +92,15 @@ export type HeldBy = (file: {
   readonly window_start: number | null;
 }) => ResettableStatus | null;
 
-/** For any number of files, as of the first that is asked for. */
+/** For any number of files. */
 export function heldBy(db: Database, { failed_windows, enabled_exports }: HoldRules): HeldBy {
-  const windows = new Map<ExportName, ReadonlyMap<number, ResettableStatus>>();
-  const select = db.prepare<unknown[], [number, ResettableStatus]>(SELECT_RESETTABLE).raw();
-  return ({ export: exportName, window_start }) => {
-    if (window_start === null || !enabled_exports.includes(exportName)) return null;
-    const status = getOrMake(windows, exportName, () => new Map(select.all(exportName))).get(window_start);
-    return status !== undefined && arrival(status, failed_windows) === 'hold' ? status : null;
-  };
+  const resettable = db.prepare<[], ExportWindow & { readonly status: ResettableStatus }>(SELECT_RESETTABLE);
+  const held = resettable
+    .all()
+    .filter((own) => enabled_exports.includes(own.export) && arrival(own.status, failed_windows) === 'hold')
+    .map((own) => [`${own.export} ${own.window_start}`, own.status] as const);
+  const statuses = new Map<string, ResettableStatus>(held);
+  return (file) => statuses.get(`${file.export} ${file.window_start}`) ?? null;
 }
 
 /** The end of an export's newest finished window; null when none is finished. */

@@ -42,11 +42,6 @@ export function statusPhrase(status: WindowStatus | undefined): string {
   return status === 'failed' ? 'has failed' : `is ${status ?? 'unknown'}`;
 }
 
-/** The status after a file of the window was read or failed; a window that is done stays done. */
-export function statusAfter(status: WindowStatus | undefined, outcome: 'applied' | 'failed'): WindowStatus {
-  return outcome === 'applied' || status === 'done' ? 'done' : 'failed';
-}
-
 /** Windows that start before this have been due for a day. */
 export function overdueBeforeMs(nowMs: number): number {
   return dueSinceMs(nowMs, MISSING_AFTER_MS);

@@ -15,7 +15,7 @@ import {
   nextWindowMs,
   type Row,
 } from '../support/export-files.ts';
-import { exportTrials, later } from '../support/export-trials.ts';
+import { exportTrials } from '../support/export-trials.ts';
 import { words } from '../support/words.ts';
 
 // Files are renamed into the folder, so they are complete immediately.
@@ -358,12 +358,4 @@ test('a too deeply nested value fails its file, and ingest continues', async () 
     const line = await appliance.dropped(fileName('newswire', nextWindowMs()), `${text}\n`);
     assert.equal(line.msg, column === 'article_id' ? 'file failed' : 'file applied');
   }
-});
-
-test('two rows of one detection in one file make two versions', async () => {
-  const row = newRow();
-  const line = await dropped([row, later(row, { strength_score: 80 })]);
-  assert.deepEqual([line.created, line.updated], [1, 1], JSON.stringify(line));
-  const detection = await appliance.detection(idOf(row));
-  assert.deepEqual([detection?.version, detection?.strength.score], [2, 80]);
 });

@@ -268,16 +268,3 @@ test('files that were put away are read again, also if a backup keeps hard links
   const { outcome } = window('reset', 'newswire', formatMs(windowMs)).document;
   assert.equal(outcome, 'failed');
 });
-
-test('a pause leaves dropped files where they are, also across a restart', async () => {
-  appliance.cli(['ingest', 'pause']);
-  const name = fileName('newswire', nextWindowMs());
-  const row = newRow();
-  appliance.put(name, ndjson([row]));
-  await appliance.restart();
-  const { waiting_files } = JSON.parse(appliance.cli(['ingest', 'status', '--json']).stdout);
-  assert.deepEqual(waiting_files, [name]);
-  appliance.cli(['ingest', 'resume']);
-  assert.equal((await appliance.processed(name)).msg, 'file applied');
-  assert.ok(await appliance.detection(idOf(row)));
-});

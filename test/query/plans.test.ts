@@ -171,7 +171,7 @@ const OTHERS: readonly (readonly [sql: string, ...steps: string[]])[] = [
   [COUNT_WINDOWS, `${OF_GAPS} AND window_start>?)`],
   // The alerts, once a second.
   [WINDOWS_NOT_DONE, `${NOT_DONE} AND since>?)`, `${NOT_DONE})`],
-  [SELECT_RESETTABLE, `${NOT_DONE})`],
+  [SELECT_RESETTABLE, 'SCAN export_window USING COVERING INDEX export_window_not_done'],
   [
     FAILED_FILES,
     `SEARCH file USING ${BY_OUTCOME} AND finished_at>?)`,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compactNow, removeRows } from '../../src/ingest/apply/remove-rows.ts';
 import { type StreamWriter, streamWriter } from '../../src/ingest/apply/stream-writer.ts';
-import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/reading/row-batch.ts';
+import { BatchBuilder, type RowBatch } from '../../src/ingest/reading/row-batch.ts';
 import type { Compacted } from '../../src/log/compact.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { LogWriter } from '../../src/log/log-writer.ts';
@@ -129,9 +129,7 @@ export function batchOf(rows: readonly HistoryRow[]): RowBatch {
   const builder = new BatchBuilder();
   for (const { content_type, row, given, withheld } of rows)
     builder.add(testState(testMatch({ content_type, version: 1, row }), given, withheld));
-  const batch = builder.take(rows.length);
-  addFrame(batch);
-  return batch;
+  return builder.take(rows.length);
 }
 
 /**

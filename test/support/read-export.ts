@@ -6,7 +6,7 @@ import type { ExportName } from '../../src/detection/content-type.ts';
 import type { Match } from '../../src/detection/match.ts';
 import { type ExportFileName, type Form, timesOf } from '../../src/exports/file-name.ts';
 import { type ReadingOrder, readExport } from '../../src/ingest/reading/read-export.ts';
-import { addFrame, type RowBatch, scoringOf } from '../../src/ingest/reading/row-batch.ts';
+import { type RowBatch, scoringOf } from '../../src/ingest/reading/row-batch.ts';
 import type { Row } from './export-files.ts';
 import { testFolder } from './test-folder.ts';
 
@@ -40,10 +40,7 @@ export async function readContent(form: Form, content: string | Buffer, options:
     },
     {
       photoPath: (id) => `/photos/${id}?signature=abc`,
-      onBatch: (batch) => {
-        addFrame(batch);
-        batches.push(batch);
-      },
+      onBatch: (batch) => void batches.push(batch),
     },
   );
   rmSync(path);

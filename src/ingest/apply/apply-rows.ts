@@ -80,21 +80,16 @@ export type Applier = ReturnType<typeof rowApplier>;
  */
 export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epochsMs }: ApplyOptions) {
   const counts: ApplyCounts = { ...NO_COUNTS };
-  let position = Math.max(lastPosition, positionOfClock(nowMs, epochsMs.length) - 1);
-  let firstPosition = 0;
+  const before = Math.max(lastPosition, positionOfClock(nowMs, epochsMs.length) - 1);
+  let position = before;
   // A transaction that was rolled back may have left rows.
   rows.forget();
-
-  function advance(): void {
-    position += 1;
-    if (firstPosition === 0) firstPosition = position;
-  }
 
   /** @param next the version without new epochs; @param epochs the number of epochs that the previous version includes */
   function change(state: DetectionState, next: number, epochs: number): string {
     const version = next + RAISE_VERSIONS * (epochsMs.length - epochs);
-    rows.change(state, version, position + 1);
-    advance();
+    position += 1;
+    rows.change(state, version, position);
     return changedLine(state, position, version);
   }
 
@@ -135,16 +130,13 @@ export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epoch
         const version = 1 + RAISE_VERSIONS * raises;
         if (!rows.create(state, version, position + 1)) return mergeRow(id, scoringOf(batch, row));
         counts.created += 1;
-        advance();
+        position += 1;
         return { position, version };
       });
       rows.flush();
       // Without new detections, the lines of the changed ones are enough for the log.
       const hasCreated = outcomes.some((outcome) => typeof outcome !== 'string');
-      if (hasCreated) {
-        if (batch.frame === null) throw new Error('a batch of rows has no log frame');
-        log.appendFrame(batch.frame);
-      }
+      if (hasCreated) log.appendFrame(batch.frame);
       log.append(hasCreated ? outcomeLines(outcomes) : outcomes.join(''));
     },
     /** Ends the streams of a subscription; its rows are deleted later. */
@@ -169,8 +161,9 @@ export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epoch
     /** Writes the heads of the streams. Nothing may be applied after it. @returns the first position; 0: nothing was added */
     finish(): number {
       rows.finish();
-      if (firstPosition > 0) db.prepare(INSERT_DELIVERY).run(firstPosition, position);
-      return firstPosition;
+      if (position === before) return 0;
+      db.prepare(INSERT_DELIVERY).run(before + 1, position);
+      return before + 1;
     },
   };
 }

@@ -21,16 +21,7 @@ import type { Reading } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
 import type { UnknownRows } from '../reading/row-batch.ts';
 import { type Applier, type ApplyCounts, NO_COUNTS, sumOf } from './apply-rows.ts';
-import type { StreamWriter } from './stream-writer.ts';
-import {
-  fileOperation,
-  type Processed,
-  putAway,
-  recordOf,
-  takenBefore,
-  type WaitingExport,
-  whyNot,
-} from './window-file.ts';
+import { fileOperation, putAway, recordOf, type WaitingExport, whyNot } from './window-file.ts';
 
 type WaitingBackfill = WaitingExport & { readonly file: BackfillFile };
 
@@ -38,10 +29,7 @@ const TRANSACTION_ROWS = 20_000;
 /** How often waiting windows are read while a backfill is checked. */
 const TURN_EVERY_MS = 500;
 
-/** For a file that was read to its end before: it must not fail half-way, and the same rows are skipped again. */
-export const REREAD = { bad_rows: 'skip', require_trailer: false } as const;
-
-export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): Promise<Processed> {
+export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): Promise<FileRecord | null> {
   const { drop, writer, exports, between } = files;
   const { name, file } = waiting;
   const checking = exports.read(drop.source(waiting), file, `${name} (checking)`, { check_only: true });
@@ -49,20 +37,20 @@ export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): P
   const { mapping, earliest, latest } = checking.order;
   const why = whyNot(files, waiting, mapping, result);
   if (why === 'it may be growing') return null;
+  if (why !== null) return putAway(files, waiting, why, result.skipped);
   const number = nextNumber(files);
-  if (why !== null) return putAway(files, waiting, number, why, result.skipped);
   if (!drop.take(waiting, number, result.skipped)) return null;
   const { sha256, ...counts } = result.counts;
   // Subscriptions may change before the rows are applied: then other rows are left out.
-  const report = { ...counts, ...NO_COUNTS, unknown_rows: {}, bounds: { earliest, latest } };
+  const report = { ...counts, ...NO_COUNTS, unknown_rows: {} };
+  const applying = { outcome: 'applying', sha256, mapping, bounds: { earliest, latest }, report } as const;
   const record: FileRecord = {
-    ...recordOf(files, waiting, number, { outcome: 'applied', sha256, mapping, ...report }),
-    outcome: 'applying',
+    ...recordOf(files, waiting, number, applying),
     finished_at: null,
     destination: null,
   };
   writer.write(fileOperation(record), () => saveFile(writer.db, record));
-  return applyBackfill(files, record, takenBefore(files, waiting, sha256));
+  return applyBackfill(files, record);
 }
 
 async function finished(checking: Reading, between: Ingest['between']): Promise<ReadingResult> {
@@ -89,33 +77,25 @@ export async function resumeBackfills(ingest: Ingest): Promise<void> {
       if (exportName !== null && !exports.isEnabled({ export: exportName }))
         throw Object.assign(new Error(switchedOff(exportName)), { code: 'ENOTSUP' });
       log('info', 'backfill resumed', { file: name, rows_applied });
-      onProcessed(await applyBackfill(ingest, record, takenBy(writer.db, record)));
+      onProcessed(await applyBackfill(ingest, record));
     });
   }
 }
 
-/** Applies the rest of a backfill that was checked and taken. @param taken by when it was taken before, if it was */
-async function applyBackfill(files: Ingest, record: FileRecord, taken: number | null): Promise<FileRecord> {
-  const { drop, writer, exports, between } = files;
-  const { number, name } = record;
-  const file = recordedFile(record);
-  if (file === null) throw new Error(`file ${number}, ${name}, is recorded as a backfill`);
+/** Applies the rest of a backfill that was checked and taken. The notes of skipped rows are those of the check. */
+async function applyBackfill(files: Ingest, record: FileRecord): Promise<FileRecord> {
+  const { number, name, report } = record;
   let current = record;
-  const source = drop.sourceAt(drop.takenPath(number, name));
-  // As it was checked, whatever the settings and the clock are now. The notes of skipped rows are of the check.
-  const { mapping, bounds, report } = record;
-  const rules = { ...REREAD, ...bounds, mapping };
-  const read = (rows_to_skip: number) =>
-    exports.read(source, file, name, { ...rules, rows_to_skip, former: exports.formerAt(taken) });
-  const inTransaction: InParts['inTransaction'] = (rows_applied, counts, unknownRows) => {
+  const path = files.drop.takenPath(number, name);
+  const inTransaction = (rows_applied: number, counts: ApplyCounts, unknownRows: UnknownRows) => {
     const before = current.report;
     const unknown_rows = sumOf(before.unknown_rows ?? {}, unknownRows);
     const applied = sumOf({ ...NO_COUNTS, ...before }, counts);
     current = { ...current, rows_applied, report: { ...before, ...applied, unknown_rows } };
-    saveFile(writer.db, current);
+    saveFile(files.writer.db, current);
   };
-  const parts = { operation: fileOperation(record), between, inTransaction };
-  const result = await applyInParts(writer, read, parts, current.rows_applied);
+  const operation = fileOperation(record);
+  const result = await applyAgain(files, record, path, record.rows_applied, operation, inTransaction);
   const { sha256, bad_rows } = result.counts;
   const isUnfinished = result.kind === 'bad' && sha256 === '';
   // Its writer may still have it open.
@@ -150,26 +130,30 @@ function end(files: FileStore, record: FileRecord, failure: string | null = null
   return ended;
 }
 
-export interface InParts {
-  readonly operation: Operation;
-  readonly between: Ingest['between'];
-  /** Called in each transaction. @param through rows of the file so far */
-  readonly inTransaction: (through: number, counts: ApplyCounts, unknownRows: UnknownRows) => void;
-}
-
 /**
- * Applies a file in transactions of bounded size.
- * @param read begins to read the file. Called again behind the last transaction when subscriptions or licences change:
- *   what is written from then on is as they say
+ * Applies a recorded file in transactions of bounded size, as it was first read, whatever the settings and the clock are
+ * now: it must not fail half-way, and the same rows are skipped again. When subscriptions or licences change, it is read
+ * again behind the last transaction: what is written from then on is as they say.
+ * @param path where it is in the drop folder
+ * @param inTransaction called in each. @param through rows of the file so far
  */
-export async function applyInParts(
-  writer: StreamWriter,
-  read: (rowsToSkip: number) => Reading,
-  parts: InParts,
-  rowsToSkip = 0,
+export async function applyAgain(
+  ingest: Ingest,
+  record: FileRecord,
+  path: string,
+  rowsToSkip: number,
+  operation: Operation,
+  inTransaction: (through: number, counts: ApplyCounts, unknownRows: UnknownRows) => void,
 ): Promise<ReadingResult> {
-  const { operation, between, inTransaction } = parts;
-  const { order, batches, result: readToEnd, isOutdated, cancel } = read(rowsToSkip);
+  const { drop, writer, exports, between } = ingest;
+  const { name, mapping, taken_at } = record;
+  const file = recordedFile(record);
+  if (file === null) throw new Error(`${name} is not recorded as an export file`);
+  const bounds = record.bounds ?? { earliest: exports.earliestAt(file, taken_at) };
+  const { order, batches, result, isOutdated, cancel } = exports.read(drop.sourceAt(path), file, name, {
+    ...{ bad_rows: 'skip', require_trailer: false, mapping, ...bounds, rows_to_skip: rowsToSkip },
+    former: exports.formerAt(takenBy(writer.db, record)),
+  });
   const licensed = new Set(order.licensed);
   let applier: Applier | null = null;
   let rowsThrough = rowsToSkip;
@@ -195,10 +179,10 @@ export async function applyInParts(
       await between();
       if (!isOutdated()) continue;
       cancel();
-      return applyInParts(writer, read, parts, rowsCommitted);
+      return applyAgain(ingest, record, path, rowsCommitted, operation, inTransaction);
     }
-    const result = await readToEnd;
-    if (applier !== null && result.kind === 'read') commit(applier);
+    const { kind } = await result;
+    if (applier !== null && kind === 'read') commit(applier);
     else writer.rollback();
     return result;
   } catch (error) {

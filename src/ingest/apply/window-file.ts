@@ -8,15 +8,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { grouped } from '../../counted.ts';
 import { shortName, type Waiting } from '../../drop/drop-folder.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
-import type { TimeBounds } from '../../exports/check-row.ts';
+import { takenFiles } from '../../drop/waiting-names.ts';
 import type { WindowFile } from '../../exports/file-name.ts';
 import type { Mapping } from '../../exports/mapping.ts';
 import type { Operation } from '../../log/format.ts';
 import { findWindow, setWindow } from '../../windows/ledger.ts';
-import { statusAfter } from '../../windows/window-states.ts';
 import {
   clearDestination,
-  type FileOutcome,
   type FileRecord,
   type FileReport,
   filesLeft,
@@ -41,18 +39,20 @@ import type { ReadingResult } from '../reading/read-export.ts';
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
 export type WaitingWindow = WaitingExport & { readonly file: WindowFile };
 
-/** Null: the file changed meanwhile, and stays for the next scan. */
-export type Processed = FileRecord | null;
+/** What becomes of a file that was read. */
+type Became = Pick<FileRecord, 'outcome' | 'report'> &
+  Partial<Pick<FileRecord, 'sha256' | 'mapping' | 'bounds'>>;
 
 /**
  * Reads the file whatever the status of its window is.
  * @param former whose rows are left out: that depends on the content, which few files have had before
+ * @returns its record; null: it changed meanwhile, and stays for the next scan
  */
 export async function ingestWindowFile(
   files: Ingest,
   waiting: WaitingWindow,
   former: readonly number[] = [],
-): Promise<Processed> {
+): Promise<FileRecord | null> {
   const { drop, writer, exports } = files;
   const reading = exports.read(drop.source(waiting), waiting.file, waiting.name, { former });
   try {
@@ -66,15 +66,19 @@ export async function ingestWindowFile(
     }
     const { mapping, earliest, latest } = reading.order;
     const why = whyNot(files, waiting, mapping, result);
-    const number = nextNumber(files);
-    if (why !== null || !drop.take(waiting, number, result.skipped)) {
+    if (why !== null) {
       writer.rollback();
-      if (why === null || why === 'it may be growing') return null;
-      return putAway(files, waiting, number, why, result.skipped);
+      return why === 'it may be growing' ? null : putAway(files, waiting, why, result.skipped);
+    }
+    const number = nextNumber(files);
+    if (!drop.take(waiting, number, result.skipped)) {
+      writer.rollback();
+      return null;
     }
     const { sha256, ...counts } = result.counts;
-    const report = { mapping, bounds: { earliest, latest }, ...applier.counts, ...counts };
-    const record = recordOf(files, waiting, number, { outcome: 'applied', sha256, ...report });
+    const report = { ...applier.counts, ...counts };
+    const applied = { outcome: 'applied', sha256, mapping, bounds: { earliest, latest }, report } as const;
+    const record = recordOf(files, waiting, number, applied);
     writer.commit(applier, fileOperation(record), () => save(files, record));
     finishFile(files, record);
     return record;
@@ -90,7 +94,7 @@ export async function ingestWindowFile(
  * null: it never was. A file without a record, which a lost end of the log may leave, was taken after its last change.
  * @param sha256 of its content; empty: not known
  */
-export function takenBefore(files: FileStore, waiting: Waiting, sha256 = ''): number | null {
+function takenBefore(files: FileStore, waiting: Waiting, sha256 = ''): number | null {
   const { db } = files.writer;
   const { name, takenAs, snapshot } = waiting;
   const before = takenAs === undefined ? null : findFile(db, takenAs);
@@ -108,7 +112,11 @@ export function fileOperation({ number, name, outcome }: FileRecord): Operation 
 /** Within the file's transaction: its record, and its window if that changes. */
 function save({ drop, writer: { db } }: FileStore, record: FileRecord): void {
   saveFile(db, record);
-  if (record.outcome === 'refused') forgetRefused(db, drop.takenNumbers());
+  if (record.outcome === 'refused')
+    forgetRefused(
+      db,
+      takenFiles(drop.root).map(({ number }) => number),
+    );
   const { export: exportName, window_start, outcome } = record;
   if (exportName === null || window_start === null) return;
   // A failed file that is read again has an earlier record. It has been taken, so that it is no longer where that says.
@@ -116,8 +124,9 @@ function save({ drop, writer: { db } }: FileStore, record: FileRecord): void {
     if (number !== record.number && !isThereIn(drop.root, destination ?? '')) clearDestination(db, number);
   if (outcome !== 'applied' && outcome !== 'failed') return;
   const before = findWindow(db, exportName, window_start)?.status;
-  const status = statusAfter(before, outcome);
-  if (outcome === 'failed' && status === before) return;
+  // A window that is done stays done.
+  if (outcome === 'failed' && (before === 'failed' || before === 'done')) return;
+  const status = outcome === 'applied' ? 'done' : 'failed';
   const since = record.finished_at ?? record.taken_at;
   setWindow(db, { export: exportName, window_start, status, since, file: record.number });
 }
@@ -128,44 +137,32 @@ export function whyNot(
   waiting: WaitingExport,
   mapping: Mapping | null,
   result: ReadingResult,
-): Became<'repeated' | 'failed'> | 'it may be growing' | null {
+): Became | 'it may be growing' | null {
   const { sha256, ...counts } = result.counts;
   if (result.kind === 'read') {
     const same = findSameContent(writer.db, waiting.file, { sha256, mapping });
     const reason = `same content as file ${same}, which was already applied`;
-    return same === null ? null : { outcome: 'repeated', sha256, ...counts, reason };
+    return same === null ? null : { outcome: 'repeated', sha256, report: { ...counts, reason } };
   }
   if (result.kind === 'truncated' && !waiting.isFinal) {
     drop.noteTruncated(waiting);
     return 'it may be growing';
   }
-  const became = { outcome: 'failed', sha256: sha256 || null, ...counts } as const;
-  if (result.kind !== 'bad') return { ...became, reason: result.reason };
+  const failed = (report: FileReport): Became => {
+    return { outcome: 'failed', sha256: sha256 || null, report: { ...counts, ...report } };
+  };
+  if (result.kind !== 'bad') return failed({ reason: result.reason });
   const { errors, errors_total, error_groups } = result;
   const isCut = sha256 === '' && errors_total >= ERRORS_READ_MAX;
   const end = `; reading ended at row ${grouped(counts.rows)}, with ${grouped(errors_total)} errors`;
   const reason = `the file has rows or lines that do not match the export format${isCut ? end : ''}`;
-  return { ...became, reason, errors, errors_total, error_groups };
-}
-
-interface Became<Outcome extends FileOutcome> extends FileReport {
-  readonly outcome: Outcome;
-  /** Null: it was not read to its end. */
-  readonly sha256?: string | null;
-  /** With which it was applied. */
-  readonly mapping?: Mapping | null;
-  readonly bounds?: TimeBounds | null;
+  return failed({ reason, errors, errors_total, error_groups });
 }
 
 /** Takes a file that is not applied, records it with its window, and moves it to its folder. @param notes of skipped rows */
-export function putAway(
-  files: FileStore,
-  waiting: Waiting,
-  number: number,
-  became: Became<Exclude<FileOutcome, 'applying' | 'applied'>>,
-  notes = '',
-): Processed {
+export function putAway(files: FileStore, waiting: Waiting, became: Became, notes = ''): FileRecord | null {
   const { drop, writer } = files;
+  const number = nextNumber(files);
   if (!drop.take(waiting, number, notes)) return null;
   const record = recordOf(files, waiting, number, became);
   writer.write(fileOperation(record), () => save(files, record));
@@ -173,13 +170,7 @@ export function putAway(
   return record;
 }
 
-export function recordOf(
-  files: FileStore,
-  waiting: Waiting,
-  number: number,
-  became: Became<Exclude<FileOutcome, 'applying'>>,
-): FileRecord {
-  const { outcome, sha256 = null, mapping = null, bounds = null, ...report } = became;
+export function recordOf(files: FileStore, waiting: Waiting, number: number, became: Became): FileRecord {
   const file = waiting.kind === 'export' ? waiting.file : null;
   const nowMs = files.now();
   return {
@@ -188,15 +179,14 @@ export function recordOf(
     export: file?.export ?? null,
     window_start: file?.window_start ?? null,
     label: file?.label ?? null,
-    sha256,
+    sha256: null,
     bytes: Number(waiting.snapshot.size),
-    outcome,
     taken_at: takenBefore(files, waiting) ?? nowMs,
     finished_at: nowMs,
     rows_applied: 0,
-    report,
-    mapping,
-    bounds,
-    destination: chooseDestination(files, outcome, waiting.name, number),
+    mapping: null,
+    bounds: null,
+    ...became,
+    destination: chooseDestination(files, became.outcome, waiting.name, number),
   };
 }

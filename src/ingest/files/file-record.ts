@@ -2,18 +2,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ExportName } from '../../detection/content-type.ts';
 import type { TimeBounds } from '../../exports/check-row.ts';
+import type { FileErrors } from '../../exports/error-groups.ts';
 import type { ExportFileName } from '../../exports/file-name.ts';
 import type { Mapping } from '../../exports/mapping.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
-import type { ReadingCounts, ReadingErrors } from '../reading/read-export.ts';
+import type { ReadingCounts } from '../reading/read-export.ts';
 
 export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused'] as const;
 export type FileOutcome = (typeof FILE_OUTCOMES)[number];
 
 /** The outcome of a file's rows, and the reason. */
-export interface FileReport extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256'> & ReadingErrors> {
+export interface FileReport extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256'> & FileErrors> {
   /** Why the file failed or was refused, in plain English. */
   readonly reason?: string;
 }
@@ -78,8 +79,8 @@ const SELECT_FINISHED_AFTER = `
   SELECT min(finished_at) FROM (
     SELECT finished_at FROM ingest_file WHERE number > :number ORDER BY number LIMIT 1000)`;
 
-/** @param clauses what follows FROM */
-function select(db: Database, clauses: string, ...values: unknown[]): FileRecord[] {
+/** @param clauses what follows FROM ingest_file */
+export function selectFiles(db: Database, clauses: string, ...values: unknown[]): FileRecord[] {
   const rows = db.prepare<unknown[], Row>(`${SELECT} ${clauses}`).all(...values);
   return rows.map(fromRow);
 }
@@ -104,17 +105,17 @@ export function lastFileNumber(db: Database): number {
 
 /** Backfills that are partly applied. */
 export function applyingFiles(db: Database): FileRecord[] {
-  return select(db, "WHERE outcome = 'applying' ORDER BY number");
+  return selectFiles(db, "WHERE outcome = 'applying' ORDER BY number");
 }
 
 /** Applied files that were finished since, epoch milliseconds, the newest first. */
 export function appliedSince(db: Database, since: number, limit: number): FileRecord[] {
   const clauses = "WHERE outcome = 'applied' AND finished_at >= ? ORDER BY finished_at DESC LIMIT ?";
-  return select(db, clauses, since, limit);
+  return selectFiles(db, clauses, since, limit);
 }
 
 export function newestFiles(db: Database, limit: number): FileRecord[] {
-  return select(db, 'ORDER BY number DESC LIMIT ?', limit);
+  return selectFiles(db, 'ORDER BY number DESC LIMIT ?', limit);
 }
 
 /**
@@ -128,7 +129,7 @@ export function filesNotApplied(db: Database, since: number, limit: number): Fil
       WHERE own.export = ingest_file.export AND own.window_start = ingest_file.window_start
         AND own.status = 'done' AND own.since > finished_at)
     ORDER BY number DESC LIMIT ?`;
-  return select(db, clauses, since, limit);
+  return selectFiles(db, clauses, since, limit);
 }
 
 const PAGE_FILES = 50;
@@ -176,11 +177,11 @@ export function filesOfWindow(
   limit: number,
 ): FileRecord[] {
   const clauses = 'WHERE export = ? AND window_start = ? ORDER BY number DESC LIMIT ?';
-  return select(db, clauses, window.export, window.window_start, limit);
+  return selectFiles(db, clauses, window.export, window.window_start, limit);
 }
 
 export function findFile(db: Database, number: number): FileRecord | null {
-  return select(db, 'WHERE number = ?', number)[0] ?? null;
+  return selectFiles(db, 'WHERE number = ?', number)[0] ?? null;
 }
 
 /**
@@ -195,7 +196,7 @@ export function takenBy(db: Database, record: FileRecord): number {
 
 /** The newest records of files that were dropped under this name. */
 export function filesNamed(db: Database, name: string): FileRecord[] {
-  return select(db, 'WHERE name = ? ORDER BY number DESC LIMIT 20', name);
+  return selectFiles(db, 'WHERE name = ? ORDER BY number DESC LIMIT 20', name);
 }
 
 type Content = Pick<FileRecord, 'export' | 'window_start' | 'label' | 'sha256'>;
@@ -205,7 +206,7 @@ export function withSameContent(db: Database, content: Content): FileRecord[] {
   const { sha256, export: exportName, window_start, label } = content;
   const clauses = `
     WHERE sha256 = ? AND outcome = 'applied' AND export = ? AND window_start IS ? AND label IS ? ORDER BY number`;
-  return select(db, clauses, sha256, exportName, window_start, label);
+  return selectFiles(db, clauses, sha256, exportName, window_start, label);
 }
 
 /**
@@ -226,22 +227,7 @@ export function findSameContent(
 export function filesLeft(db: Database, exportName: ExportName, windowStart: number): FileRecord[] {
   const clauses = `
     WHERE export = ? AND window_start = ? AND outcome = 'failed' AND destination IS NOT NULL ORDER BY number DESC`;
-  return select(db, clauses, exportName, windowStart);
-}
-
-/** Applied files, first to last, that were finished in `[from, to)`, epoch milliseconds. */
-export function archivedFiles(db: Database, from: number, to: number): FileRecord[] {
-  const clauses = "WHERE outcome = 'applied' AND finished_at >= ? AND finished_at < ? ORDER BY number";
-  return select(db, clauses, from, to);
-}
-
-/** Archived files with greater numbers than `after`, first to last, that were finished before a time. */
-export function expiredFiles(db: Database, beforeMs: number, after: number, limit: number): FileRecord[] {
-  const clauses = `
-    WHERE outcome IN ('applied', 'repeated') AND destination LIKE 'archive/%' AND finished_at < ?
-      AND number > ?
-    ORDER BY number LIMIT ?`;
-  return select(db, clauses, beforeMs, after, limit);
+  return selectFiles(db, clauses, exportName, windowStart);
 }
 
 function fromRow(row: Row): FileRecord {

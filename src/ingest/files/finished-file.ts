@@ -5,8 +5,17 @@
 import { dirname, join } from 'node:path';
 import { type DropFolder, shortName } from '../../drop/drop-folder.ts';
 import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
-import { isThereIn, makeOwnFolder, renameIn, syncIn, writeIn } from '../../drop/own-folder.ts';
-import type { IsRecorded } from '../../drop/waiting-names.ts';
+import {
+  entriesIn,
+  isDraft,
+  isThereIn,
+  makeOwnFolder,
+  removeIn,
+  renameIn,
+  syncIn,
+  writeIn,
+} from '../../drop/own-folder.ts';
+import { type IsRecorded, takenFiles } from '../../drop/waiting-names.ts';
 import { numberedName } from '../../exports/file-name.ts';
 import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
@@ -39,22 +48,24 @@ export interface Ingest extends FileStore {
   readonly onProcessed: (record: FileRecord) => void;
 }
 
-const FOLDER_OF_OUTCOME: Readonly<Record<Exclude<FileOutcome, 'applying'>, string>> = {
+const FOLDER_OF_OUTCOME: Readonly<Record<FileOutcome, string>> = {
+  applying: 'archive',
   applied: 'archive',
   repeated: 'archive',
   failed: 'failed',
   refused: 'refused',
 };
 
-/** The next ingest number. None is issued twice, even if the first file was not recorded. */
+/** An ingest number that no file has, neither by a record nor in `.taken`. */
 export function nextNumber({ drop, writer }: FileStore): number {
-  return drop.nextNumber(lastFileNumber(writer.db));
+  const taken = takenFiles(drop.root).map(({ number }) => number);
+  return Math.max(lastFileNumber(writer.db), ...taken) + 1;
 }
 
 /** A file's future path in the drop folder: neither in use nor promised to another file. */
 export function chooseDestination(
   files: FileStore,
-  outcome: Exclude<FileOutcome, 'applying'>,
+  outcome: FileOutcome,
   name: string,
   number: number,
 ): string {
@@ -71,31 +82,31 @@ export function chooseDestination(
  * of another file.
  */
 export function recordedIn(db: Database): IsRecorded {
-  return (number, name) => {
-    const record = findFile(db, number);
-    return record !== null && shortName(record.name) === name && hasFile(record);
-  };
+  return (number, name) => recordOfTaken(db, number, name) !== null;
 }
 
-/** Otherwise its file is gone. */
-function hasFile({ destination, outcome }: FileRecord): boolean {
-  return destination !== null || outcome === 'applying';
+function recordOfTaken(db: Database, number: number, name: string): FileRecord | null {
+  const record = findFile(db, number);
+  if (record === null || shortName(record.name) !== name) return null;
+  // Otherwise the file of the record is gone.
+  return record.destination !== null || record.outcome === 'applying' ? record : null;
 }
 
 /** The records of the files in `.taken`: committed, and not moved yet. */
 export function recordsInTaken({ drop, writer }: Pick<FileStore, 'drop' | 'writer'>): FileRecord[] {
-  return [...new Set(drop.takenNumbers())].flatMap((number) => {
-    const record = findFile(writer.db, number);
-    if (record === null || !hasFile(record)) return [];
-    return isThereIn(drop.root, drop.takenPath(number, record.name)) ? record : [];
-  });
+  return takenFiles(drop.root).flatMap(({ number, name }) => recordOfTaken(writer.db, number, name) ?? []);
 }
 
-/** Removes what an interrupted run left in `.taken`. */
+/** Removes what an interrupted run left in `.taken`: drafts, and the skipped rows of files without a record. */
 export function removeTemporary(files: FileStore): void {
   const { drop, log } = files;
   try {
-    drop.removeTemporary(new Set(recordsInTaken(files).map(({ number }) => number)));
+    const kept = new Set(recordsInTaken(files).map(({ number }) => drop.skippedPath(number)));
+    for (const { name } of entriesIn(drop.root, '.taken')) {
+      const path = join('.taken', name);
+      const isSkipped = /^skipped-\d+\.ndjson$/.test(name);
+      if (isDraft(name) || (isSkipped && !kept.has(path))) removeIn(drop.root, path);
+    }
   } catch (error) {
     if (!isFileError(error)) throw error;
     // The next start removes them.

@@ -29,10 +29,11 @@ export function moveOrphaned(files: FileStore): void {
   if (!hasArchive(drop.root)) return;
   const paths = orphanedFiles(writer.db, drop);
   const errors: unknown[] = [];
-  for (const path of paths) {
+  const first = nextNumber(files);
+  for (const [index, path] of paths.entries()) {
     try {
       const name = droppedName(basename(path), drop.parse) ?? '';
-      renameIn(drop.root, path, drop.takenPath(nextNumber(files), name));
+      renameIn(drop.root, path, drop.takenPath(first + index, name));
     } catch (error) {
       if (!isFileError(error)) throw error;
       errors.push(error);

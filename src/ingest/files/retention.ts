@@ -3,10 +3,12 @@ import { now } from '../../clock.ts';
 import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
 import { hasArchive, removeIn } from '../../drop/own-folder.ts';
 import { DAY_MS, HOUR_MS } from '../../time.ts';
-import { clearDestination, expiredFiles, type FileRecord } from './file-record.ts';
+import { clearDestination, type FileRecord, selectFiles } from './file-record.ts';
 import type { FileStore } from './finished-file.ts';
 
-const GROUP_FILES = 500;
+const EXPIRED = `
+  WHERE outcome IN ('applied', 'repeated') AND destination LIKE 'archive/%' AND finished_at < ? AND number > ?
+  ORDER BY number LIMIT 500`;
 
 /**
  * @param archiveDays 0: files are kept for ever
@@ -30,7 +32,7 @@ export function retention(files: FileStore, archiveDays: number): () => void {
 function deleteExpired(files: FileStore, beforeMs: number): void {
   const { writer, log } = files;
   for (let after = 0; ; ) {
-    const expired = expiredFiles(writer.db, beforeMs, after, GROUP_FILES);
+    const expired = selectFiles(writer.db, EXPIRED, beforeMs, after);
     const last = expired.at(-1);
     if (last === undefined) return;
     after = last.number;

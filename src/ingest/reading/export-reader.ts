@@ -106,8 +106,7 @@ export function exportReader({ access, settings, stopped, now, onProgress }: Exp
         for await (const [batch] of messages) {
           if (batch === undefined) continue;
           yield batch;
-          const memory = batch.lines.buffer;
-          port.postMessage(memory, [memory]);
+          port.postMessage(null);
         }
       }
       return {

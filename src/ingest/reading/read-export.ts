@@ -14,18 +14,16 @@ import type { ExportRow } from '../../detection/fields.ts';
 import { formatDetectionId } from '../../detection/id.ts';
 import { filterValuesOf, type RenderOptions, renderRow } from '../../detection/match.ts';
 import { shownUrl } from '../../detection/merge.ts';
-import { Bad } from '../../exports/article-address.ts';
 import { checkRow, type RowError, type RowLimits, type TimeBounds } from '../../exports/check-row.ts';
 import { csvEntries } from '../../exports/csv.ts';
-import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../../exports/error-groups.ts';
+import { BadRows, type FileErrors, type LineError } from '../../exports/error-groups.ts';
 import { type ExportFileName, formOf } from '../../exports/file-name.ts';
 import type { RawEntry } from '../../exports/lines.ts';
-import type { Mapping, Origin } from '../../exports/mapping.ts';
+import type { Mapping } from '../../exports/mapping.ts';
 import { ndjsonEntries } from '../../exports/ndjson.ts';
 import { type ExportSource, openContent, UnreadableContent } from '../../exports/unpacking.ts';
 import { parseSeconds } from '../../time.ts';
 import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch, type UnknownRows } from './row-batch.ts';
-import { SkippedRows } from './skipped-rows.ts';
 
 /** How to read a file. Plain data: it is sent to the reader thread. */
 export interface ReadingOrder extends TimeBounds {
@@ -51,8 +49,6 @@ export interface ReadingOrder extends TimeBounds {
 
 export interface ReadingSinks {
   readonly photoPath: RenderOptions['photoPath'];
-  /** Buffers for batches, used before new ones are allocated. */
-  readonly memory?: ArrayBuffer[];
   /** Receives each batch; the next one follows when it resolves. Without it, rows are only checked. */
   readonly onBatch?: (batch: RowBatch) => Promise<void> | void;
   /** Called for each row that could be read, with what it was read as. */
@@ -78,25 +74,16 @@ export interface ReadingCounts {
 
 export type ReadingResult = {
   readonly counts: ReadingCounts;
-  /** The notes of the skipped rows; see {@link SkippedRows}. */
+  /** The notes of the skipped rows; see {@link BadRows}. */
   readonly skipped: string;
 } & (
   | { readonly kind: 'read' }
   /** Rows or the file itself are invalid. */
-  | ({ readonly kind: 'bad'; readonly rows_with_errors: number } & ReadingErrors)
+  | ({ readonly kind: 'bad'; readonly rows_with_errors: number } & FileErrors)
   /** Truncated: the packed data ends too early, and the file may still be growing. */
   | { readonly kind: 'truncated' | 'damaged'; readonly reason: string }
 );
 
-export interface ReadingErrors {
-  /** The first ones. */
-  readonly errors: readonly LineError[];
-  readonly errors_total: number;
-  /** All errors by kind, up to a limit of kinds. */
-  readonly error_groups: readonly ErrorGroup[];
-}
-
-const ERRORS_MAX = 20;
 /** So many bad rows may be skipped in any file, however short; and so many in any, however long. */
 const BAD_ROWS_IN_ANY_FILE = 100;
 const BAD_ROWS_MAX = 100_000;
@@ -149,22 +136,16 @@ class Reading {
   readonly #licensed: ReadonlySet<number>;
   readonly #limits: RowLimits;
   readonly #match: RenderOptions;
+  /** What is wrong with the file as a whole. */
   readonly #errors: LineError[] = [];
-  #errorsTotal = 0;
-  readonly #groups = new ErrorGroups();
-  #badRows = 0;
-  readonly #skipped = new SkippedRows();
-  #rowsWithErrors = 0;
-  /** The first errors of skipped rows. */
-  readonly #skippedErrors: LineError[] = [];
-  #skippedErrorsTotal = 0;
+  readonly #bad = new BadRows();
   #namesWithoutId = 0;
   #urlsWithheld = 0;
   #trailer: { readonly line: number; readonly rows: number } | null = null;
   readonly #unknown = new Map<string, number>();
   readonly #unknownOfBatch = new Map<string, number>();
   readonly #ignored = new Set<string>();
-  readonly #batch: BatchBuilder;
+  readonly #batch = new BatchBuilder();
   /** Rows of the file up to and including the last batch. */
   #rowsThrough = 0;
 
@@ -172,7 +153,6 @@ class Reading {
     const { file, earliest, latest, streams, former, licensed } = order;
     this.#order = order;
     this.#sinks = sinks;
-    this.#batch = new BatchBuilder(sinks.memory);
     this.#match = { exportedAtDefault: order.exported_at_default, photoPath: sinks.photoPath };
     this.#contentType = CONTENT_TYPE_OF_EXPORT[file.export];
     this.#streams = streams === null ? null : new Set(streams);
@@ -196,7 +176,7 @@ class Reading {
         return null;
       case 'bad row':
         this.rows += 1;
-        if (this.rows > this.#order.rows_to_skip) this.#bad(entry.line, [entry.error], entry.text);
+        if (this.rows > this.#order.rows_to_skip) this.#addBad(entry.line, [entry.error], entry.text);
         break;
       case 'row':
         this.rows += 1;
@@ -206,19 +186,27 @@ class Reading {
     return isFull ? this.rest() : null;
   }
 
+  get #skips(): boolean {
+    return this.#order.bad_rows === 'skip';
+  }
+
+  /** Whether the file is invalid, as far as it was read. */
+  get #isBad(): boolean {
+    return this.#errors.length > 0 || (!this.#skips && this.#bad.rows > 0);
+  }
+
   /** Checks the trailer and the share of bad rows. */
   finish(): void {
     this.#checkTrailer();
     // Where most rows are bad, the writer is at fault, and somebody must know.
-    const isMostlyBad = this.#badRows > BAD_ROWS_IN_ANY_FILE && this.#badRows > this.rows / 10;
-    if (this.#errorsTotal > 0 || !(isMostlyBad || this.#badRows > BAD_ROWS_MAX)) return;
+    const bad = this.#bad.rows;
+    const isMostlyBad = bad > BAD_ROWS_IN_ANY_FILE && bad > this.rows / 10;
+    if (this.#isBad || !(isMostlyBad || bad > BAD_ROWS_MAX)) return;
     const most = this.isOver
       ? `${grouped(BAD_ROWS_MAX)} bad rows in a file`
       : `${BAD_ROWS_IN_ANY_FILE} bad rows, or 10% of the ${counted(this.rows, 'row')} in the file`;
     const expected = `at most ${most}, so that they can be skipped`;
-    this.#note({ line: 0, column: null, value: this.#badRows, expected });
-    for (const error of this.#skippedErrors) this.#note(error);
-    this.#errorsTotal = 1 + this.#skippedErrorsTotal;
+    this.#errors.push({ line: 0, column: null, value: bad, expected });
   }
 
   #checkTrailer(): void {
@@ -235,7 +223,7 @@ class Reading {
 
   /** @returns the last batch; null if there is nothing to pass on */
   rest(): RowBatch | null {
-    if (this.#errorsTotal > 0 || (this.#batch.rows === 0 && this.#rowsThrough === this.rows)) return null;
+    if (this.#isBad || (this.#batch.rows === 0 && this.#rowsThrough === this.rows)) return null;
     this.#rowsThrough = this.rows;
     const batch = this.#batch.take(this.rows, Object.fromEntries(this.#unknownOfBatch));
     this.#unknownOfBatch.clear();
@@ -247,21 +235,19 @@ class Reading {
     const counts = {
       sha256,
       rows: this.rows,
-      bad_rows: this.#badRows,
+      bad_rows: this.#skips ? this.#bad.rows : 0,
       unknown_rows: Object.fromEntries(this.#unknown),
       ignored_columns: [...this.#ignored].sort(),
       names_without_id: this.#namesWithoutId,
       urls_withheld: this.#urlsWithheld,
     };
-    return { counts, skipped: this.#skipped.notes() };
+    return { counts, skipped: this.#skips ? this.#bad.notes() : '' };
   }
 
   result(sha256: string): ReadingResult {
     const read = this.read(sha256);
-    const errors_total = this.#errorsTotal;
-    if (errors_total === 0) return { kind: 'read', ...read };
-    const errors = { errors: this.#errors, errors_total, error_groups: this.#groups.all() };
-    return { kind: 'bad', ...read, rows_with_errors: this.#rowsWithErrors, ...errors };
+    if (!this.#isBad) return { kind: 'read', ...read };
+    return { kind: 'bad', ...read, rows_with_errors: this.#bad.rows, ...this.#bad.all(this.#errors) };
   }
 
   #check(read: ReadRow): void {
@@ -270,8 +256,7 @@ class Reading {
     const checked = checkRow(raw, this.#limits, this.#ignored);
     if (checked.kind === 'bad') {
       const { errors } = checked;
-      if (origin === null) this.#bad(line, errors, raw);
-      else this.#bad(line, errors.map(origin.named), asGiven(raw, origin));
+      this.#addBad(line, origin === null ? errors : errors.map(origin.named), origin?.row ?? raw);
       return;
     }
     const { row, isNameDropped } = checked;
@@ -283,7 +268,7 @@ class Reading {
       const isLicensed = this.#licensed.has(row.subscription_id);
       const shown = shownUrl(row.article_url, row.article_print, isLicensed);
       if (shown !== row.article_url) this.#urlsWithheld += 1;
-      if (this.#errorsTotal === 0 && this.#sinks.onBatch !== undefined) this.#append(row, shown);
+      if (!this.#isBad && this.#sinks.onBatch !== undefined) this.#append(row, shown);
     }
   }
 
@@ -306,38 +291,14 @@ class Reading {
     for (const counts of [this.#unknown, this.#unknownOfBatch]) counts.set(key, (counts.get(key) ?? 0) + 1);
   }
 
-  #bad(line: number, errors: readonly RowError[], row: unknown): void {
-    this.#rowsWithErrors += 1;
-    if (this.#order.bad_rows === 'skip') {
-      this.#badRows += 1;
-      this.#skippedErrorsTotal += errors.length;
-      const short = errors.map(shortened);
-      for (const error of short)
-        if (this.#skippedErrors.length < ERRORS_MAX) this.#skippedErrors.push({ line, ...error });
-      this.#skipped.add({ line, errors: short, row });
-      this.isOver = this.#badRows > BAD_ROWS_MAX;
-      return;
-    }
-    for (const error of errors) this.#note({ line, ...error });
-    this.isOver = this.#errorsTotal >= this.#order.errors_max;
+  #addBad(line: number, errors: readonly RowError[], row: unknown): void {
+    this.#bad.add(line, errors, row);
+    const { rows, errors: found } = this.#bad;
+    this.isOver = this.#skips ? rows > BAD_ROWS_MAX : found >= this.#order.errors_max;
   }
 
   #fail(error: LineError): void {
-    this.#note(error);
+    this.#errors.push(error);
     this.isOver = true;
   }
-
-  #note(error: LineError): void {
-    this.#errorsTotal += 1;
-    this.#groups.add(error);
-    if (this.#errors.length < ERRORS_MAX) this.#errors.push({ ...error, ...shortened(error) });
-  }
-}
-
-/** A row with the file's own values where a mapping could not read them. */
-function asGiven(raw: Readonly<Record<string, unknown>>, origin: Origin) {
-  const given = Object.entries(raw).map(([name, value]) => {
-    return [name, value instanceof Bad ? origin.of(name, null).value_in_file : value] as const;
-  });
-  return Object.fromEntries(given);
 }

@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { photoPath } from '../../detection/photo-address.ts';
 import { serveCalls } from '../../thread-call.ts';
 import { type ReadingOrder, type ReadingResult, readExport } from './read-export.ts';
-import { addFrame, BATCHES_IN_FLIGHT_MAX, type RowBatch } from './row-batch.ts';
+import { BATCHES_IN_FLIGHT_MAX, type RowBatch } from './row-batch.ts';
 
 export interface ReaderSettings {
   /** The key that signs the addresses of photos. */
@@ -17,7 +17,7 @@ export interface ReaderOrder extends ReadingOrder {
 
 export interface ReaderCalls {
   /**
-   * Reads a file. The port carries its batches, and back the memory of each that was applied: with eight on their way, the
+   * Reads a file. The port carries its batches, and back a message for each that was applied: with eight on their way, the
    * reading waits. This thread closes it behind the last batch; closed earlier, it cancels the reading.
    * @param tell called with the rows read so far
    */
@@ -36,13 +36,10 @@ export function runReader(port: MessagePort, settings: ReaderSettings): void {
 class Cancelled extends Error {}
 
 async function read(order: ReaderOrder, port: MessagePort, key: Uint8Array, tell: (rows: number) => void) {
-  /** The memory of batches that were applied. */
-  const memory: ArrayBuffer[] = [];
   let inFlight = 0;
   let isCancelled = false;
   let wake = () => {};
-  port.on('message', (applied: ArrayBuffer) => {
-    memory.push(applied);
+  port.on('message', () => {
     inFlight -= 1;
     wake();
   });
@@ -58,12 +55,11 @@ async function read(order: ReaderOrder, port: MessagePort, key: Uint8Array, tell
       await new Promise<void>((resolve) => (wake = resolve));
     inFlight += 1;
     requireWanted();
-    port.postMessage(batch, [addFrame(batch).buffer, batch.lines.buffer]);
+    port.postMessage(batch, [batch.frame.buffer, batch.lines.buffer]);
   };
   try {
     return await readExport(order, {
       photoPath: (sourceInternalId) => photoPath(key, sourceInternalId),
-      memory,
       ...(order.check_only ? {} : { onBatch }),
       onProgress(rows) {
         requireWanted();

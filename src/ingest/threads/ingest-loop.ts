@@ -20,7 +20,7 @@ import { streamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, putAway } from '../apply/window-file.ts';
 import { type ChangedFiles, changedFiles } from '../files/changed-files.ts';
 import { type FileRecord, processedFile } from '../files/file-record.ts';
-import { finishTaken, type Ingest, nextNumber, removeTemporary } from '../files/finished-file.ts';
+import { finishTaken, type Ingest, removeTemporary } from '../files/finished-file.ts';
 import { type FolderScanner, folderScanner } from '../files/folder-scan.ts';
 import { moveOrphaned } from '../files/orphaned.ts';
 import { retention } from '../files/retention.ts';
@@ -279,7 +279,7 @@ export class Ingester {
     const ingest = this.#ingest;
     if (waiting.kind !== 'export' || !ingest.exports.isEnabled(waiting.file)) {
       const reason = waiting.kind === 'refused' ? waiting.reason : switchedOff(waiting.file.export);
-      return putAway(ingest, waiting, nextNumber(ingest), { outcome: 'refused', reason });
+      return putAway(ingest, waiting, { outcome: 'refused', report: { reason } });
     }
     const { file } = waiting;
     // A file before it in the same scan may have failed.

@@ -88,10 +88,10 @@ copy/follow.ts | promotion | the file of a standby has nothing of removed rows
   [-rewrite(this.#db);-]
 log/compact.ts | compact | a log is rewritten only from a database that equals it
   const damage = [-damageOf(folder, found)-]{+null+};
-ingest/requests/replay.ts | removal | a replay brings no removed rows back
-  former: exports.formerAt([-taken-]{+null+})
+ingest/apply/backfill.ts | removal | a replay brings no removed rows back
+  exports.formerAt([-takenBy(writer.db, record)-]{+null+})
 ingest/apply/backfill.ts | resumed-backfills | a resumed backfill brings no removed rows back
-  former: exports.formerAt([-taken-]{+null+})
+  exports.formerAt([-takenBy(writer.db, record)-]{+null+})
 ingest/apply/window-file.ts | removal | a file that is read again brings no removed rows back
   exports.formerAt([-takenBefore(files, waiting, result.counts.sha256)-]{+null+})
 ingest/apply/window-file.ts | restore | an archived file without a record brings no removed rows back
@@ -192,11 +192,11 @@ ingest/apply/window-file.ts | failed-windows | a file that a reset reads again h
 drop/drop-folder.ts | ready-files | a changed file is checked again
   [-if (!stats.isFile() || !isSameSnapshot(stats, waiting.snapshot)) return false;-]
 ingest/reading/read-export.ts | reading-settings | a file that fails is read no further
-  [-this.isOver = this.#errorsTotal >= this.#order.errors_max;-]
+  [-found >= this.#order.errors_max-]{+false+}
 drop/own-folder.ts | hostile-exporter | an own folder is no link
   constants.O_DIRECTORY[- | constants.O_NOFOLLOW-]
-ingest/requests/replay.ts | other-shapes | an archived file is replayed with the mapping of its first reading
-  timeBounds, [-mapping, -]rows_to_skip
+ingest/apply/backfill.ts | other-shapes | an archived file is replayed with the mapping of its first reading
+  require_trailer: false, [-mapping, -]...bounds
 windows/window-states.ts | overdue-search | a window is missing a day after it was due
   const MISSING_AFTER_MS = DAY_MS{+ + 10 * MINUTE_MS+};
 windows/window-states.ts | windows-over-time | a file of an abandoned window is held
@@ -214,7 +214,7 @@ health/rules.ts | health | ingest is stalled after 45 minutes
 appliance-ingest.ts | health-program | a damaged database is made anew while Wirewatch runs
   if ([-!isDamage(fault)-]{+true+}) return null;
 ingest/files/finished-file.ts | crash | a file in .taken/ is read though the record of another has its number
-  [-&& shortName(record.name) === name-]
+  record === null[- || shortName(record.name) !== name-]
 
 # Faults in access control: ownership, revocation, expiry, scopes, secrets in the log.
 auth/open-access.ts | audit-trail | every change is in the audit trail
