@@ -11,6 +11,7 @@ import type { Conditions } from '../health/alert-conditions.ts';
 import { answerPhoto, type PhotoSources } from '../http/endpoints/photo.ts';
 import { openListener } from '../http/listener.ts';
 import { sendFile } from '../http/reply.ts';
+import { splitTarget } from '../http/routes.ts';
 import type { Logger } from '../logger.ts';
 import { oneAtATime } from '../one-at-a-time.ts';
 import { adminDocument } from '../operations/openapi.ts';
@@ -126,9 +127,8 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
 }
 
 async function sendPhoto(request: IncomingMessage, response: ServerResponse, photos: PhotoSources) {
-  const [path = '', query = ''] = (request.url ?? '').split('?', 2);
-  const call = { segment: path.slice(PHOTOS.length), query, request };
-  const found = request.method === 'GET' ? await answerPhoto(photos, call).catch(refusedOf) : null;
+  const asked = { ...splitTarget(request.url ?? ''), request };
+  const found = request.method === 'GET' ? await answerPhoto(photos, asked).catch(refusedOf) : null;
   if (found === null || found instanceof Refused)
     return send(request, response, plain(404, 'There is no photo.'));
   const { status, body, contentType = PLAIN, cacheControl = 'no-store', headers = [] } = found;

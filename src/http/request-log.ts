@@ -18,7 +18,7 @@ export function noteAnswer(service: Service, exchange: Exchange, answer: Noted):
   const keyId = exchange.key_id ?? answer.key_id ?? null;
   if (keyId !== null) service.keyUses.note(keyId, service.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
-  const { request_id, address, method, path, endpoint, claimed_key_id } = exchange;
+  const { request_id, address, request, path, endpoint, claimed_key_id } = exchange;
   const { status, rows, code, position, waited_ms } = answer;
   const limit = limitOf(code, exchange);
   if (limit !== null) service.metrics?.refused(limit);
@@ -27,7 +27,7 @@ export function noteAnswer(service: Service, exchange: Exchange, answer: Noted):
       request_id,
       address,
       key_id: keyId ?? undefined,
-      method,
+      method: request.method,
       // Truncated last: a secret cut short could pass.
       path: cleanText(cutAtSecret(path)).slice(0, LOGGED_PATH_CHARACTERS_MAX),
       status,

@@ -10,10 +10,11 @@ import { DatabaseDamage } from '../store/database-errors.ts';
 import { numbersOf, requireChecksums, sealsSql } from '../store/row-checksum.ts';
 import { placeOf } from '../store/stream-place.ts';
 import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
-import type { ChangesParameters } from './changes-parameters.ts';
+import type { StreamStart } from './changes-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
 import { shownTexts } from './detection-text.ts';
-import { type FilterSql, filterSql } from './filters.ts';
+import { type DetectionFilters, type FilterSql, filterSql } from './filters.ts';
+import type { Projection } from './projection.ts';
 import {
   asItComes,
   type StoredStream,
@@ -24,7 +25,12 @@ import {
 } from './stored-streams.ts';
 import { checkHead, checkPlaces, checkScanned, edgesAt, isCheckedHead } from './stream-check.ts';
 
-export interface ChangesQuery extends Pick<ChangesParameters, 'filters' | 'start' | 'limit' | 'projection'> {
+export interface ChangesQuery {
+  readonly start: StreamStart;
+  readonly limit: number;
+  readonly filters: DetectionFilters;
+  /** Null: every field. */
+  readonly projection: Projection | null;
   /** At most twenty. */
   readonly streams: readonly StreamName[];
   /** What `as_of` covers. */
@@ -59,12 +65,11 @@ const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 export function readPageFrom(
   db: Database,
   query: ChangesQuery,
-  epoch: number,
   onEndLost: (cursor: StreamPosition) => void,
 ): ChangesPage {
   const { start } = query;
   if (start.kind === 'since') return readChangesPage(db, query);
-  const { position } = start;
+  const { position, epoch } = start;
   const cursor = { position, epoch };
   // Most polls send the head, which is known to be the end of a transaction.
   const isHead = isCheckedHead(db, position) && epochAt(db, position) === epoch;

@@ -171,19 +171,6 @@ function isNotIn(column: string, parameter: string): string {
 /** Those that both lists of detections take. */
 export const LIST_PARAMETERS = { ...STREAM_PARAMETERS, ...FILTER_PARAMETERS, ...VIEW_PARAMETERS };
 
-export type ListValues = ReturnType<typeof listValues>;
-
-/** The values of {@link LIST_PARAMETERS} by what they are for; `projection` null: every field. */
-export function listValues({
-  subscription_id,
-  content_type,
-  fields: projection,
-  schema_version: _,
-  ...filters
-}: ValuesOf<typeof LIST_PARAMETERS>) {
-  return { selection: { subscription_id, content_type }, filters, projection };
-}
-
 export const LIMIT = {
   ...defaulted(integer(1, PAGE_ROWS_MAX), PAGE_ROWS_DEFAULT),
   description: 'Maximum number of rows in a page.',

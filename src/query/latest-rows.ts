@@ -39,14 +39,14 @@ const SELECT_NEWEST_PLACE = 'SELECT place, first_detected_at FROM detection WHER
  */
 export function newestRows(
   db: Database,
-  wanted: { readonly selection: StreamSelection; readonly filters: DetectionFilters },
+  wanted: StreamSelection & DetectionFilters,
   limit: number,
 ): StreamRow[] {
   return reading(db, () => {
-    const streams = knownStreams(db, wanted.selection)
+    const streams = knownStreams(db, wanted)
       .sort((a, b) => b.position - a.position)
       .slice(0, limit);
-    const filter = filterSql(wanted.filters);
+    const filter = filterSql(wanted);
     const scanned = Math.max(limit, Math.floor(SCANNED_MAX / Math.max(1, streams.length)));
     const select = db.prepare<unknown[], StreamRow>(newestOfStream(filter.sql));
     const rows = streams.flatMap(({ ordinal }) => select.all({ ...filter.values, ordinal, scanned, limit }));

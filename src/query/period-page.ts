@@ -19,9 +19,10 @@ import {
   detectionTables,
   shownTexts,
 } from './detection-text.ts';
-import { type FilterSql, filterSql } from './filters.ts';
+import { type DetectionFilters, type FilterSql, filterSql } from './filters.ts';
 import type { Period } from './period.ts';
-import type { PeriodParameters, PeriodSort } from './period-request.ts';
+import type { PeriodSort } from './period-request.ts';
+import type { Projection } from './projection.ts';
 import {
   asItComes,
   type StoredStream,
@@ -31,7 +32,12 @@ import {
   streamValues,
 } from './stored-streams.ts';
 
-export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' | 'limit' | 'projection'> {
+export interface PeriodQuery {
+  readonly sort: PeriodSort;
+  readonly limit: number;
+  readonly filters: DetectionFilters;
+  /** Null: every field. */
+  readonly projection: Projection | null;
   /** At most eight. */
   readonly streams: readonly StreamName[];
   /** What `as_of` covers. */

@@ -40,7 +40,7 @@ const READS: Readonly<Record<string, (store: TestStore) => unknown>> = {
 
 const READS_OF_VERSIONS: typeof READS = {
   'the newest rows of the console': ({ reader }) =>
-    newestRows(reader, { selection: EVERY_STREAM, filters: NO_FILTERS }, 10),
+    newestRows(reader, { ...EVERY_STREAM, ...NO_FILTERS }, 10),
   'the versions of the console': ({ reader }) => versionRows(reader, SECOND, null),
 };
 

@@ -9,7 +9,7 @@ import { isDamage } from '../../src/store/database-errors.ts';
 import { changeDetections } from '../support/database-content.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
-import { changesQuery } from '../support/streams.ts';
+import { after, changesQuery } from '../support/streams.ts';
 
 const TEXT = streamName(7001, 'text');
 const IMAGE = streamName(7001, 'image');
@@ -31,7 +31,7 @@ function pageOf(store: TestStore, more: Parameters<typeof changesQuery>[0] = {})
 const OTHER_LETTER = `UPDATE stream_row SET body = replace(body, '"event"', '"evenu"') WHERE position = 30`;
 
 const gone = (at: string) => `DELETE FROM stream_row WHERE position ${at}`;
-const after = (position: number) => ({ start: { kind: 'after', position } }) as const;
+const from = (position: number) => ({ start: after(position) });
 
 const DAMAGES: readonly [
   what: string,
@@ -46,13 +46,13 @@ const DAMAGES: readonly [
   [
     'the row behind the cursor is gone, and the page is cut',
     gone('= 30'),
-    { ...after(20), limit: 1, streams: [TEXT] },
+    { ...from(20), limit: 1, streams: [TEXT] },
   ],
-  ['every row behind the cursor is gone', gone('> 40'), after(40)],
+  ['every row behind the cursor is gone', gone('> 40'), from(40)],
   [
     'a row lies behind others, where the page ends before',
     'UPDATE stream_row SET position = 55 WHERE position = 10',
-    { ...after(0), limit: 2 },
+    { ...from(0), limit: 2 },
   ],
   ['a row is of another stream', `UPDATE stream_row SET place = ${2 ** 34 + 9} WHERE position = 40`],
   ['a sequence number is another', 'UPDATE stream_row SET place = place + 7 WHERE position = 30'],
@@ -103,7 +103,7 @@ const DAMAGES: readonly [
   [
     'the rows behind the cursor are gone, and a filter is set',
     gone('> 20'),
-    { ...after(20), filters: { ...NO_FILTERS, min_band: 1 } },
+    { ...from(20), filters: { ...NO_FILTERS, min_band: 1 } },
   ],
   [
     'times of delivery go back',
@@ -178,5 +178,5 @@ test('a schema with another name in it is damage, too', () => {
 });
 
 function textAfter(position: number): Parameters<typeof pageOf>[1] {
-  return { ...after(position), streams: [TEXT] };
+  return { ...from(position), streams: [TEXT] };
 }

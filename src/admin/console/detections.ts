@@ -60,7 +60,7 @@ const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 export function readLive(sources: Sources, { query }: Read): DetectionsPage {
   const asked = readParameters(query, LIVE_PARAMETERS);
   const db = sources.detections();
-  const rows = newestRows(db, { selection: asked, filters: asked }, asked.limit);
+  const rows = newestRows(db, asked, asked.limit);
   const streams = isFiltered(asked) ? null : knownStreams(db, asked);
   const versions = streams?.reduce((sum, { sequence }) => sum + sequence, 0);
   const total = versions === undefined ? null : { rows: versions, or_more: false };

@@ -15,8 +15,8 @@ import { text as anyText } from '../../query/value-kinds.ts';
 import { isErrorCode, Refused } from '../../refused.ts';
 import { header, NUMBERED_ID, text } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
-import type { Answer, Call } from '../exchange.ts';
-import type { OpenRoute } from '../routes.ts';
+import type { Answer, Exchange } from '../exchange.ts';
+import { lastSegment, type OpenRoute } from '../routes.ts';
 import { inOpeningTurn } from '../thread-turns.ts';
 
 export interface PhotoSources {
@@ -97,22 +97,22 @@ export const PHOTO: OpenRoute = {
     304: { description: NOT_MODIFIED, cacheControl: CACHE_CONTROL, headers: ETAG },
   },
   problems: ['not_found', 'unavailable'],
-  answer: ({ photos }, call) => answerPhoto(photos, call),
+  answer: ({ photos }, exchange) => answerPhoto(photos, exchange),
 };
 
 export async function answerPhoto(
   { folder, key }: PhotoSources,
-  call: Pick<Call, 'segment' | 'query' | 'request'>,
+  { path, query, request }: Pick<Exchange, 'path' | 'query' | 'request'>,
 ): Promise<Answer> {
-  const id = parsePhotoId(call.segment);
+  const id = parsePhotoId(lastSegment(path));
   // Parameters that mailers and search engines append are ignored; a second signature is not.
-  const [signature, ...more] = new URLSearchParams(call.query).getAll('signature');
+  const [signature, ...more] = new URLSearchParams(query).getAll('signature');
   if (id === null || signature === undefined || more.length > 0) throw notFound();
   if (!isPhotoSignature(key, id, signature)) throw notFound();
   const photo = await inOpeningTurn(() => openPhoto(folder, id));
   if (photo === null) throw notFound();
   const { etag } = photo;
-  const { 'if-none-match': ifNoneMatch, 'if-range': ifRange, range } = call.request.headers;
+  const { 'if-none-match': ifNoneMatch, 'if-range': ifRange, range } = request.headers;
   if (namesEntityTag(ifNoneMatch, etag)) {
     await photo.handle.close();
     return { status: 304, body: '', cacheControl: CACHE_CONTROL, headers: ['ETag', etag] };

@@ -10,10 +10,10 @@ import { Refused } from '../../refused.ts';
 import { SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
 import { closed, header, optional, words } from '../description.ts';
-import type { Answer } from '../exchange.ts';
+import type { Answer, Exchange } from '../exchange.ts';
 import { renderOAuthError } from '../problem.ts';
 import { TOKEN_PATH } from '../reply.ts';
-import type { OpenCall, OpenRoute } from '../routes.ts';
+import type { OpenRoute } from '../routes.ts';
 import type { Service } from '../service.ts';
 
 const BASIC = 'Basic realm="svc-data"';
@@ -91,8 +91,9 @@ export const TOKEN: OpenRoute = {
 /** @throws Refused `content_too_large`, `rate_limited`, `unavailable` */
 async function answerToken(
   { tokenRate: rate, access: store, tokens, now }: Service,
-  { address, request, claim }: OpenCall,
+  exchange: Exchange,
 ): Promise<Answer> {
+  const { address, request } = exchange;
   const body = await readBody(request, TOKEN_BODY_BYTES_MAX);
   if (body.kind === 'too_large')
     throw new Refused(
@@ -110,7 +111,7 @@ async function answerToken(
   const read = readTokenRequest({ contentType, authorization, body: body.bytes });
   if (typeof read === 'string') return oauthError('invalid_request', read);
   const { grant_type, client } = read;
-  if (isKeyId(client.id)) claim(client.id);
+  if (isKeyId(client.id)) exchange.claimed_key_id = client.id;
   if (grant_type !== GRANT_TYPE) {
     const description = `grant_type: ${grant_type === '' ? 'missing; ' : ''}must be ${GRANT_TYPE}`;
     return oauthError('unsupported_grant_type', description);

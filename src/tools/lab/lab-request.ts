@@ -3,7 +3,7 @@
  * the same step of the pipeline as the real one. Others change how the answer is sent: late, slowly, in part, or not at
  * all. Every answer has the date of the lab's clock, and one that a fault has changed the fault's id in a header.
  */
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CLIENT_NOT_VALID } from '../../auth/client-credentials.ts';
 import type { Credential } from '../../auth/credential-check.ts';
@@ -13,7 +13,6 @@ import { invalidClient, oauthError, tooManyTokens } from '../../http/endpoints/t
 import type { Answer, Exchange, Intervention } from '../../http/exchange.ts';
 import { nextLink } from '../../http/next-link.ts';
 import { byteLength, isEvents, sendAnswer, writeHead } from '../../http/reply.ts';
-import { splitTarget } from '../../http/routes.ts';
 import { allowanceUsed, nextDayMs } from '../../limits/daily-rows.ts';
 import { rateLimited } from '../../limits/request-rate.ts';
 import type { FaultSpec } from '../../operations/lab.ts';
@@ -24,7 +23,6 @@ import { codeOf, type Fault, type Faults } from './faults.ts';
 import type { Report, RequestRecord } from './report.ts';
 
 interface Begun {
-  readonly request: IncomingMessage;
   readonly exchange: Exchange;
   /** Null for a path or method that does not exist: such a request has no fault. */
   readonly route: Endpoint | null;
@@ -131,8 +129,8 @@ export class LabRequest implements Intervention {
 
   /** Answers like an nginx whose upstream fails (502) or is too slow (504), or resets the connection. */
   async #take(): Promise<void> {
-    const { request, exchange, fault, record } = this.#begun;
-    const { response } = exchange;
+    const { exchange, fault, record } = this.#begun;
+    const { request, response } = exchange;
     const { status = 0, retry_after } = this.#spec;
     record.fault = fault?.id ?? null;
     await this.#delay();
@@ -177,8 +175,8 @@ export class LabRequest implements Intervention {
   }
 
   async #sendBody(answer: Answer, whole: Buffer, closing: boolean): Promise<void> {
-    const { exchange, request } = this.#begun;
-    const { response } = exchange;
+    const { exchange } = this.#begun;
+    const { request, response } = exchange;
     const { slow, cut_after, truncate, reset } = this.#spec;
     const body = whole.subarray(0, truncate ?? whole.length);
     writeHead(exchange, { ...answer, body: [body] }, closing);
@@ -222,11 +220,11 @@ export class LabRequest implements Intervention {
 
   /** The answer in OAuth's own form; null: the endpoint has a problem document for this error, or there is none. */
   #tokenError(): Answer | null {
-    const { request, record } = this.#begun;
+    const { exchange, record } = this.#begun;
     const code = this.#code;
     if (record.endpoint !== 'createToken') return null;
     if (code === 'unauthorized' || code === 'invalid_client')
-      return invalidClient(CLIENT_NOT_VALID, request.headers.authorization);
+      return invalidClient(CLIENT_NOT_VALID, exchange.request.headers.authorization);
     return code === 'invalid_scope' || code === 'unsupported_grant_type' ? oauthError(code, CAUSE) : null;
   }
 
@@ -255,13 +253,12 @@ export class LabRequest implements Intervention {
 
   /** @returns null if the answer is no page, or if its request begins at no cursor */
   #emptyPage(answer: Answer): Answer | null {
-    const { record, request, exchange, baseUrl } = this.#begun;
+    const { record, exchange, baseUrl } = this.#begun;
     const { cursor } = record.parameters;
     if (this.#page === null || cursor === undefined) return null;
     const page = { ...this.#page, data: [], next_cursor: cursor, has_more: true };
     Object.assign(record, { rows: 0, cursor_given: cursor, has_more: true });
-    const { query } = splitTarget(request.url ?? '');
-    const headers = nextLink(baseUrl, exchange.path, query, cursor);
+    const headers = nextLink(baseUrl, exchange.path, exchange.query, cursor);
     return { ...answer, body: JSON.stringify(page), headers };
   }
 }

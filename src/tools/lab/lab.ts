@@ -21,7 +21,6 @@ import { isLoopback } from '../../config/listening.ts';
 import type { Config } from '../../config/load.ts';
 import type { Endpoint } from '../../http/description.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { splitTarget } from '../../http/routes.ts';
 import type { IngestRequest } from '../../ingest/requests/requests.ts';
 import { PAGE_ROWS_DEFAULT, SINCE_AGE_MAX_MS } from '../../limits/api-limits.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
@@ -85,13 +84,14 @@ export class Lab implements LabJoined {
     return true;
   }
 
-  begin(request: IncomingMessage, exchange: Exchange, route: Endpoint | null, baseUrl: string): LabRequest {
+  begin(exchange: Exchange, route: Endpoint | null, baseUrl: string): LabRequest {
+    const { request } = exchange;
     const endpoint = route?.id ?? null;
     const waits = () => this.#running().waiting.isIdle(request.socket);
     const record = this.requests.begin(request, endpoint, waits);
     const found = endpoint === null ? null : this.faults.next(endpoint);
-    const fault = found === null ? null : this.#redirected(found, request, endpoint);
-    return new LabRequest({ request, exchange, route, fault, record, baseUrl }, this);
+    const fault = found === null ? null : this.#redirected(found, exchange, endpoint);
+    return new LabRequest({ exchange, route, fault, record, baseUrl }, this);
   }
 
   /** Drops the first files before any operation. In a later turn, so that the ingest thread starts meanwhile. */
@@ -196,18 +196,17 @@ export class Lab implements LabJoined {
   };
 
   /** Changes the request for a shorter page, or into that for the page before. @returns null if there is none */
-  #redirected(fault: Fault, request: IncomingMessage, endpoint: string | null): Fault | null {
+  #redirected(fault: Fault, exchange: Exchange, endpoint: string | null): Fault | null {
     const { duplicate, page_rows, pages } = fault.spec;
     // Another endpoint would refuse the parameter.
     const isShorter =
       page_rows !== undefined && (endpoint === 'listChanges' || endpoint === 'listDetections');
     if (duplicate !== true && !isShorter) return fault;
-    const { path, query } = splitTarget(request.url ?? '');
-    const parameters = new URLSearchParams(query);
+    const parameters = new URLSearchParams(exchange.query);
     if (isShorter) {
       const limit = Number(parameters.get('limit') ?? PAGE_ROWS_DEFAULT);
       if (page_rows < limit) parameters.set('limit', `${page_rows}`);
-      request.url = `${path}?${parameters}`;
+      exchange.query = `${parameters}`;
       return fault;
     }
     const before = this.requests.pageBefore(parameters.get('cursor') ?? '', pages);
@@ -220,7 +219,7 @@ export class Lab implements LabJoined {
       parameters.delete(name);
       if (before[name] !== undefined) parameters.set(name, before[name]);
     }
-    request.url = `${path}?${parameters}`;
+    exchange.query = `${parameters}`;
     return fault;
   }
 
