@@ -10,8 +10,8 @@ export interface Exchange {
   readonly request_id: string;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** The path of its route; {@link NO_ENDPOINT} where it has none. */
-  readonly endpoint: string;
+  /** Null where there is none at the path, or not for the method. */
+  readonly endpoint: Endpoint | null;
   /** Without the query, which can hold secrets. */
   readonly path: string;
   /** Empty without one. A lab may change it. */
@@ -36,7 +36,6 @@ export interface Answer {
   /** Pieces are sent in order. A 304 has ''. */
   readonly body: string | readonly Buffer[] | FileBody | EventBody;
   readonly contentType?: string;
-  readonly cacheControl?: string;
   /** Further headers: name, value, name, value. */
   readonly headers?: readonly string[];
   /** Detections in the body: they count against the daily allowance. */
@@ -79,7 +78,7 @@ export interface Intervention {
 export interface Interventions {
   /** Answers a request for an operation. @returns false, with nothing done, for a request to the API */
   control(request: IncomingMessage, response: ServerResponse): boolean;
-  /** Called for every request to the API. @param endpoint null where there is none */
-  begin(exchange: Exchange, endpoint: Endpoint | null, baseUrl: string): Intervention;
+  /** Called for every request to the API. */
+  begin(exchange: Exchange, baseUrl: string): Intervention;
   readonly shown: () => object;
 }

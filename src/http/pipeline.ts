@@ -14,7 +14,6 @@ import type { Malformed } from './malformed.ts';
 import { type Problem, problemOf, retryAfter } from './problem.ts';
 import { isEvents, problemAnswer, sendAnswer } from './reply.ts';
 import { countRefusal, noteAnswer } from './request-log.ts';
-import { NO_ENDPOINT } from './request-metrics.ts';
 import { type FindRoute, type Route, refusalOf, splitTarget } from './routes.ts';
 import type { Service } from './service.ts';
 import { verify } from './verification.ts';
@@ -128,7 +127,7 @@ function openExchange(
     request_id: randomUUID(),
     request,
     response,
-    endpoint: route?.path ?? NO_ENDPOINT,
+    endpoint: route,
     ...splitTarget(request.url ?? ''),
     nowMs: service.now(),
     startedMs: performance.now(),
@@ -140,7 +139,7 @@ function openExchange(
     rate: null,
     intervention: null,
   };
-  exchange.intervention = service.interventions?.begin(exchange, route, service.baseUrl) ?? null;
+  exchange.intervention = service.interventions?.begin(exchange, service.baseUrl) ?? null;
   return exchange;
 }
 

@@ -1,7 +1,7 @@
 /** The bodies of errors: problem documents (RFC 9457), and those of the token endpoint (RFC 6749, 5.2). */
 import { Type } from '@sinclair/typebox';
 import { OAUTH_ERRORS, type OAuthErrorCode, PROBLEMS, type ProblemCode } from '../problem-titles.ts';
-import { Refused, type RefusedCode } from '../refused.ts';
+import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { DAMAGE_RETRY_SECONDS } from '../store/detections-reader.ts';
 import { closed, described, URI, words } from './description.ts';
@@ -27,13 +27,13 @@ export function renderProblem({ code, detail, status }: Problem, requestId: stri
 
 /** What a client may see of an error; the other codes are of commands, and a fault in a request. */
 export function problemOf(error: unknown): Problem {
-  return error instanceof Refused && isProblemCode(error.code)
+  return error instanceof Refused && isRefusal(error.code)
     ? { code: error.code, detail: error.message }
     : { code: 'internal', detail: PROBLEMS.internal.example };
 }
 
-function isProblemCode(code: RefusedCode): code is Exclude<ProblemCode, 'internal'> {
-  return Object.hasOwn(PROBLEMS, code);
+export function isRefusal(code: string): code is Exclude<ProblemCode, 'internal'> {
+  return code !== 'internal' && Object.hasOwn(PROBLEMS, code);
 }
 
 export function retryAfter(error: unknown): string[] {

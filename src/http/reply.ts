@@ -36,12 +36,13 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
 
 /** Writes the head of an answer, with the length of a body that has one. */
 export function writeHead(
-  { response, request_id, path, rate, cors }: Exchange,
+  { response, request_id, endpoint, path, rate, cors }: Exchange,
   answer: Answer,
   closing: boolean,
 ): void {
   const { status, body } = answer;
-  const headers = ['X-Request-Id', request_id, 'Cache-Control', answer.cacheControl ?? 'no-store'];
+  const cacheControl = endpoint?.responses[status]?.cacheControl ?? 'no-store';
+  const headers = ['X-Request-Id', request_id, 'Cache-Control', cacheControl];
   if (status !== 304 && status !== 204) {
     headers.push('Content-Type', answer.contentType ?? 'application/json');
     if (!isEvents(body)) headers.push('Content-Length', `${byteLength(body)}`);
@@ -107,6 +108,11 @@ function unlessClientGone(error: unknown): void {
 
 export function isEvents(body: Answer['body']): body is EventBody {
   return typeof body === 'object' && 'events' in body;
+}
+
+/** Neither a file nor events. */
+export function isBytes(body: Answer['body']): body is string | readonly Buffer[] {
+  return typeof body === 'string' || Array.isArray(body);
 }
 
 export function byteLength(body: Exclude<Answer['body'], EventBody>): number {

@@ -4,7 +4,7 @@ import { cleanText, cutAtSecret } from '../printable.ts';
 import type { Answer, Exchange } from './exchange.ts';
 import type { Problem } from './problem.ts';
 import { TOKEN_PATH } from './reply.ts';
-import type { Limit } from './request-metrics.ts';
+import { type Limit, NO_ENDPOINT } from './request-metrics.ts';
 import type { Service } from './service.ts';
 
 /** What is noted of an answer, or of a further page in it. */
@@ -44,7 +44,8 @@ export function noteAnswer(service: Service, exchange: Exchange, answer: Noted):
   if (keyId !== null && limit !== 'requests') write();
   else service.strangers.note(address, limit ?? code ?? `${status}`, write);
   const seconds = (durationMs - (waited_ms ?? 0)) / 1000;
-  service.metrics?.answered({ endpoint, status, seconds, rows: rows ?? 0, key_id: keyId, position });
+  const counts = { status, seconds, rows: rows ?? 0, key_id: keyId, position };
+  service.metrics?.answered({ endpoint: endpoint?.path ?? NO_ENDPOINT, ...counts });
 }
 
 /** Called when the answer is sent: its time does not tell whether the key exists. */

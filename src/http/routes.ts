@@ -26,8 +26,7 @@ export type FindRoute = (path: string, method: string) => Found;
 
 export function createRouteTable(routes: readonly Route[]): FindRoute {
   return (path, method) => {
-    const exact = routes.find((one) => one.path === path);
-    const route = exact ?? routes.find((one) => isWithin(one.path, path));
+    const route = routes.find((one) => one.path === path || isWithin(one.path, path));
     if (route === undefined) return { kind: 'no_path' };
     if (method === route.method || (method === 'HEAD' && route.head !== undefined))
       return { kind: 'route', route };

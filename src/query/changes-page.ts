@@ -2,7 +2,6 @@
  * A page of the change stream (GET /v1/detections/changes). Rows, cursor, `has_more` and `as_of` are read in one snapshot:
  * with two, a cursor could pass a row committed between them.
  */
-import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/api-limits.ts';
 import { epochAt, partingOf, type StreamPosition } from '../log/version-epoch.ts';
 import { type Database, preparedOnce, reading } from '../store/database.ts';
@@ -13,10 +12,12 @@ import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
 import type { StreamStart } from './changes-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
 import { shownTexts } from './detection-text.ts';
-import { type DetectionFilters, type FilterSql, filterSql } from './filters.ts';
-import type { Projection } from './projection.ts';
+import { type FilterSql, filterSql } from './filters.ts';
 import {
   asItComes,
+  NO_ROWS,
+  type PageQuery,
+  type Stored,
   type StoredStream,
   statementFamily,
   storedStreams,
@@ -25,17 +26,9 @@ import {
 } from './stored-streams.ts';
 import { checkHead, checkPlaces, checkScanned, edgesAt, isCheckedHead } from './stream-check.ts';
 
-export interface ChangesQuery {
+/** At most twenty streams. */
+export interface ChangesQuery extends PageQuery {
   readonly start: StreamStart;
-  readonly limit: number;
-  readonly filters: DetectionFilters;
-  /** Null: every field. */
-  readonly projection: Projection | null;
-  /** At most twenty. */
-  readonly streams: readonly StreamName[];
-  /** What `as_of` covers. */
-  readonly content_types: readonly ContentType[];
-  readonly baseUrl: Buffer;
   readonly recentDeliveries: RecentDeliveries;
 }
 
@@ -47,13 +40,11 @@ export interface ChangesPage extends StreamPosition {
   readonly as_of_ms: number | null;
 }
 
-/** With the streams of it that are stored. */
-type Query = Omit<ChangesQuery, 'streams'> & { readonly streams: readonly StoredStream[] };
+type Query = Stored<ChangesQuery>;
 
 /** Positions, `(start, end]`. */
 type Span = Readonly<Record<'start' | 'end', number>>;
 
-const NO_ROWS = { data: Buffer.alloc(0), rows: 0 };
 /** Raw rows that a page reads at most. */
 const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 

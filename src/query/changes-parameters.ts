@@ -3,17 +3,17 @@ import { Type } from '@sinclair/typebox';
 import { SINCE_AGE_MAX_MS } from '../limits/api-limits.ts';
 import type { StreamPosition } from '../log/version-epoch.ts';
 import { LIMIT, LIST_PARAMETERS } from './filters.ts';
-import { type DocumentedParameter, invalid, readParameters, single } from './parameters.ts';
+import { type DocumentedParameter, invalid, readParameters } from './parameters.ts';
 import { INSTANT, text } from './value-kinds.ts';
 
 export const CHANGES_PARAMETERS = {
   cursor: {
-    ...single(text(Type.Ref('StreamCursor'))),
+    ...text(Type.Ref('StreamCursor')),
     description: '`next_cursor` from a previous response of this endpoint. Send either `cursor` or `since`.',
     example: 'vEEz9_nMB-9gd7TQcKD5Tw',
   },
   since: {
-    ...single(INSTANT),
+    ...INSTANT,
     description:
       'A time with `Z` or an offset and up to nine fractional digits. It must not be in the future or more than 31 x 24 hours ago. The page starts at the first change delivered at or after it. Send either `since` or `cursor`.',
     example: '2026-11-21T10:00:00Z',

@@ -16,7 +16,7 @@ import {
 } from './parameters.ts';
 import type { PeriodEnd } from './period.ts';
 import { type ReadableSubscription, selectStreams } from './streams.ts';
-import { choice, INSTANT_EXPECTED, readInstant, text, type ValueKind } from './value-kinds.ts';
+import { choice, INSTANT_EXPECTED, readInstant, text } from './value-kinds.ts';
 
 /** The direction of time; detections of one second are in ascending order of id in both. */
 export type PeriodSort = 'ascending' | 'descending';
@@ -25,23 +25,23 @@ const SORT = choice<PeriodSort>({ '-first_detected_at': 'descending', first_dete
 
 const END_EXPECTED = `a date such as 2026-11-21, or ${INSTANT_EXPECTED}`;
 const END = {
-  ...single<PeriodEnd>({
-    parse(written) {
+  ...single<PeriodEnd>(
+    (written) => {
       if (isDay(written)) return { kind: 'day', day: written };
       const ms = readInstant(written);
       return ms === null ? null : { kind: 'instant', ms };
     },
-    must: `be ${END_EXPECTED}`,
-    schema: Type.String({ minLength: 10 }),
-  }),
+    `be ${END_EXPECTED}`,
+    Type.String({ minLength: 10 }),
+  ),
   required: END_EXPECTED,
 };
 
-const TIME_ZONE: ValueKind<string> = {
-  parse: (name) => (zoneName(name) === null ? null : name),
-  must: 'be an IANA time zone name such as Europe/Berlin',
-  schema: Type.String({ minLength: 1 }),
-};
+const TIME_ZONE = single(
+  (name) => (zoneName(name) === null ? null : name),
+  'be an IANA time zone name such as Europe/Berlin',
+  Type.String({ minLength: 1 }),
+);
 
 /** `time_zone` is kept as written; `cursor` is decoded with the hash of the whole request. */
 export const PERIOD_PARAMETERS = {
@@ -57,7 +57,7 @@ export const PERIOD_PARAMETERS = {
     example: '2026-11-30',
   },
   time_zone: {
-    ...single(TIME_ZONE),
+    ...TIME_ZONE,
     description:
       "IANA time zone for dates. Default: the subscription's own time zone when the request covers exactly one subscription, otherwise UTC.",
     example: 'Europe/Berlin',
@@ -72,7 +72,7 @@ export const PERIOD_PARAMETERS = {
     description: `Maximum number of rows in a page. The effective maximum is ${PERIOD_ROWS_MAX} when the request covers more than one stream (subscription and content type). It may change between pages.`,
   },
   cursor: {
-    ...single(text(Type.Ref('QueryCursor'))),
+    ...text(Type.Ref('QueryCursor')),
     description:
       '`next_cursor` from the previous page of the same request. It is rejected when the period or filters changed. Without `subscription_id`, it stays valid when the subscriptions of the key change.',
     example: 'AQ9cVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',

@@ -13,11 +13,11 @@ import {
   STREAM_PARAMETERS,
 } from '../../query/filters.ts';
 import { knownStreams, newestRows, type StreamRow, versionRows } from '../../query/latest-rows.ts';
-import { ANY_TEXT, defaulted, invalid, readParameters, type ValuesOf } from '../../query/parameters.ts';
+import { defaulted, invalid, readParameters, type ValuesOf } from '../../query/parameters.ts';
 import type { Period } from '../../query/period.ts';
 import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
 import type { StoredStream } from '../../query/stored-streams.ts';
-import { integer } from '../../query/value-kinds.ts';
+import { ANY_TEXT, integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, formatSeconds, SECOND_MS } from '../../time.ts';

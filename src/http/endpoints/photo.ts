@@ -10,8 +10,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
 import { isPhotoSignature, parsePhotoId } from '../../detection/photo-address.ts';
-import { single } from '../../query/parameters.ts';
-import { text as anyText } from '../../query/value-kinds.ts';
+import { ANY_TEXT } from '../../query/value-kinds.ts';
 import { isErrorCode, Refused } from '../../refused.ts';
 import { header, NUMBERED_ID, text } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
@@ -41,7 +40,7 @@ const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBL
 /** The name does not exist, or is a link, a socket or a device, or the folder does not exist. */
 const NOT_A_FILE = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EMLINK', 'ENXIO', 'EOPNOTSUPP', 'ENODEV'];
 
-const CACHE_CONTROL = 'public, max-age=31536000, immutable';
+export const CACHE_CONTROL = 'public, max-age=31536000, immutable';
 
 const PHOTO_HEADERS = {
   ...ETAG,
@@ -61,7 +60,7 @@ export const PHOTO: OpenRoute = {
   segment: { description: '`source.internal_id` of the photo.', schema: NUMBERED_ID, example: 123 },
   query: {
     signature: {
-      ...single(anyText()),
+      ...ANY_TEXT,
       required: 'the one in `source.image_url`',
       description: 'Copied from `source.image_url`.',
       example: 'Zm9vYmFyYmF6cXV4MTIzNA',
@@ -115,7 +114,7 @@ export async function answerPhoto(
   const { 'if-none-match': ifNoneMatch, 'if-range': ifRange, range } = request.headers;
   if (namesEntityTag(ifNoneMatch, etag)) {
     await photo.handle.close();
-    return { status: 304, body: '', cacheControl: CACHE_CONTROL, headers: ['ETag', etag] };
+    return { status: 304, body: '', headers: ['ETag', etag] };
   }
   // A part of a replaced photo must not be joined with a part of the previous one.
   const isSame = ifRange === undefined || ifRange === etag;
@@ -127,13 +126,7 @@ function photoAnswer({ handle, size, etag, contentType }: Photo, range: string |
   const { start, bytes } = part ?? { start: 0, bytes: size };
   const headers = ['X-Content-Type-Options', 'nosniff', 'Accept-Ranges', 'bytes', 'ETag', etag];
   if (part !== null) headers.push('Content-Range', `bytes ${start}-${start + bytes - 1}/${size}`);
-  return {
-    status: part === null ? 200 : 206,
-    body: { handle, start, bytes },
-    contentType,
-    cacheControl: CACHE_CONTROL,
-    headers,
-  };
+  return { status: part === null ? 200 : 206, body: { handle, start, bytes }, contentType, headers };
 }
 
 const ONE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;

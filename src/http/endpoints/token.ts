@@ -95,7 +95,7 @@ async function answerToken(
 ): Promise<Answer> {
   const { address, request } = exchange;
   const body = await readBody(request, TOKEN_BODY_BYTES_MAX);
-  if (body.kind === 'too_large')
+  if (body === 'too large')
     throw new Refused(
       'content_too_large',
       `The request body must not exceed ${grouped(TOKEN_BODY_BYTES_MAX)} bytes.`,
@@ -104,11 +104,11 @@ async function answerToken(
   const nowMs = now();
   const byAddress = rate.takeAddress(address, nowMs);
   if (byAddress !== null) throw tooManyTokens(byAddress, 'from this address');
-  if (body.kind === 'broken')
+  if (body === 'broken')
     return oauthError('invalid_request', 'The request body is incomplete, too slow or not well-formed HTTP.');
 
   const { authorization, 'content-type': contentType } = request.headers;
-  const read = readTokenRequest({ contentType, authorization, body: body.bytes });
+  const read = readTokenRequest({ contentType, authorization, body });
   if (typeof read === 'string') return oauthError('invalid_request', read);
   const { grant_type, client } = read;
   if (isKeyId(client.id)) exchange.claimed_key_id = client.id;

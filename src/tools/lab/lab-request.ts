@@ -8,15 +8,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CLIENT_NOT_VALID } from '../../auth/client-credentials.ts';
 import type { Credential } from '../../auth/credential-check.ts';
 import { now } from '../../clock.ts';
-import type { Endpoint } from '../../http/description.ts';
 import { invalidClient, oauthError, tooManyTokens } from '../../http/endpoints/token.ts';
 import type { Answer, Exchange, Intervention } from '../../http/exchange.ts';
 import { nextLink } from '../../http/next-link.ts';
-import { byteLength, isEvents, sendAnswer, writeHead } from '../../http/reply.ts';
+import { isRefusal } from '../../http/problem.ts';
+import { byteLength, isBytes, sendAnswer, writeHead } from '../../http/reply.ts';
 import { allowanceUsed, nextDayMs } from '../../limits/daily-rows.ts';
 import { rateLimited } from '../../limits/request-rate.ts';
 import type { FaultSpec } from '../../operations/lab.ts';
-import { PROBLEMS, type ProblemCode } from '../../problem-titles.ts';
+import { PROBLEMS } from '../../problem-titles.ts';
 import { Refused } from '../../refused.ts';
 import { parseDuration, SECOND_MS } from '../../time.ts';
 import { codeOf, type Fault, type Faults } from './faults.ts';
@@ -24,8 +24,7 @@ import type { Report, RequestRecord } from './report.ts';
 
 interface Begun {
   readonly exchange: Exchange;
-  /** Null for a path or method that does not exist: such a request has no fault. */
-  readonly route: Endpoint | null;
+  /** Null also for a path or method that does not exist. */
   readonly fault: Fault | null;
   readonly record: RequestRecord;
   readonly baseUrl: string;
@@ -114,9 +113,9 @@ export class LabRequest implements Intervention {
     try {
       const { body } = answer;
       const { slow, cut_after, truncate } = this.#spec;
-      const isText = typeof body === 'string' || Array.isArray(body);
       const isChanged = isApplied && (slow ?? cut_after ?? truncate) !== undefined;
-      if (!isText || !isChanged || exchange.response.destroyed) await sendAnswer(exchange, answer, closing);
+      if (!isBytes(body) || !isChanged || exchange.response.destroyed)
+        await sendAnswer(exchange, answer, closing);
       else {
         const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.concat(body);
         await this.#sendBody(answer, bytes, closing);
@@ -157,15 +156,16 @@ export class LabRequest implements Intervention {
 
   /** Those of the fault. */
   #addHeaders(headers: string[], { code }: Answer): void {
-    const { exchange, fault, route } = this.#begun;
+    const { exchange, fault } = this.#begun;
+    const { endpoint, rate, cors } = exchange;
     const { retry_after } = this.#spec;
-    if (retry_after !== undefined && exchange.rate?.allowed !== false && !headers.includes('Retry-After'))
+    if (retry_after !== undefined && rate?.allowed !== false && !headers.includes('Retry-After'))
       headers.push('Retry-After', `${retry_after}`);
     if (code === 'method_not_allowed')
-      headers.push('Allow', `${route?.method}${route?.head === undefined ? '' : ', HEAD'}`);
+      headers.push('Allow', `${endpoint?.method}${endpoint?.head === undefined ? '' : ', HEAD'}`);
     headers.push(TAMPERED, fault?.id ?? '');
     // A page of another origin reads only what is exposed.
-    if (exchange.cors.includes(EXPOSE)) headers.push(EXPOSE, TAMPERED);
+    if (cors.includes(EXPOSE)) headers.push(EXPOSE, TAMPERED);
   }
 
   /** The value of Retry-After: seconds, or the date by the lab's clock (RFC 9110, section 10.2.3). */
@@ -239,12 +239,13 @@ export class LabRequest implements Intervention {
     if (this.#isApplied) return true;
     if (this.#code !== null || spec.empty_page === true) return false;
     if (spec.page_rows !== undefined && this.#begun.record.has_more !== true) return false;
-    const isLonger = sizeOf(answer.body) > Math.max(cut_after, truncate);
+    // No fault changes events or a photo.
+    const isLonger = isBytes(answer.body) && byteLength(answer.body) > Math.max(cut_after, truncate);
     return isLonger && (spec.duplicate !== true || answer.status === 200);
   }
 
   #notePage({ status, body }: Answer): void {
-    if (status !== 200 || isEvents(body) || (typeof body === 'object' && 'handle' in body)) return;
+    if (status !== 200 || !isBytes(body)) return;
     const page = JSON.parse(typeof body === 'string' ? body : Buffer.concat(body).toString('utf8'));
     const { next_cursor: cursor_given, has_more, as_of } = page;
     Object.assign(this.#begun.record, { rows: page.data.length, cursor_given, has_more, as_of });
@@ -261,15 +262,6 @@ export class LabRequest implements Intervention {
     const headers = nextLink(baseUrl, exchange.path, exchange.query, cursor);
     return { ...answer, body: JSON.stringify(page), headers };
   }
-}
-
-function isRefusal(code: string): code is Exclude<ProblemCode, 'internal'> {
-  return code !== 'internal' && Object.hasOwn(PROBLEMS, code);
-}
-
-/** No fault changes events or a photo. */
-function sizeOf(body: Answer['body']): number {
-  return isEvents(body) || (typeof body === 'object' && 'handle' in body) ? -1 : byteLength(body);
 }
 
 function degradedHealth(answer: Answer): Answer | null {

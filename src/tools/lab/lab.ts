@@ -19,7 +19,6 @@ import { listSubscriptions } from '../../auth/subscriptions.ts';
 import { moveClock, now } from '../../clock.ts';
 import { isLoopback } from '../../config/listening.ts';
 import type { Config } from '../../config/load.ts';
-import type { Endpoint } from '../../http/description.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { IngestRequest } from '../../ingest/requests/requests.ts';
 import { PAGE_ROWS_DEFAULT, SINCE_AGE_MAX_MS } from '../../limits/api-limits.ts';
@@ -84,14 +83,14 @@ export class Lab implements LabJoined {
     return true;
   }
 
-  begin(exchange: Exchange, route: Endpoint | null, baseUrl: string): LabRequest {
+  begin(exchange: Exchange, baseUrl: string): LabRequest {
     const { request } = exchange;
-    const endpoint = route?.id ?? null;
+    const endpoint = exchange.endpoint?.id ?? null;
     const waits = () => this.#running().waiting.isIdle(request.socket);
     const record = this.requests.begin(request, endpoint, waits);
     const found = endpoint === null ? null : this.faults.next(endpoint);
     const fault = found === null ? null : this.#redirected(found, exchange, endpoint);
-    return new LabRequest({ exchange, route, fault, record, baseUrl }, this);
+    return new LabRequest({ exchange, fault, record, baseUrl }, this);
   }
 
   /** Drops the first files before any operation. In a later turn, so that the ingest thread starts meanwhile. */
