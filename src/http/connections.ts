@@ -34,7 +34,7 @@ interface Connection {
   end: (() => void) | null;
 }
 
-/** Requests on one connection that are not answered yet; with more of them it is closed. */
+/** Requests that wait on one connection; with more of them it is closed. */
 const TURNS_MAX = 100;
 /** How long a connection that is ended still reads what a client sends. */
 const LINGER_MS = 2 * SECOND_MS;
@@ -53,14 +53,22 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
   const isTrusted = createAddressList(limits.trusted_proxies);
   /** The oldest first. */
   const open = new Set<Connection>();
+  /** Of these, by network. */
+  const counts = new Map<string, number>();
   /** Without a complete request, the longest first, with the request whose body arrives; null before its head. */
   const waiting = new Map<Connection, IncomingMessage | null>();
   /** By the socket on which their requests come: not during a TLS handshake. */
   const served = new Map<Duplex, Connection>();
+  /** During their TLS handshake, by the other end, which is the same for the TCP and the TLS socket. */
+  const handshakes = new Map<string, Connection>();
 
   function leave(connection: Connection): void {
+    const { network } = connection;
     waiting.delete(connection);
-    open.delete(connection);
+    if (!open.delete(connection) || network === null) return;
+    const left = (counts.get(network) ?? 0) - 1;
+    if (left > 0) counts.set(network, left);
+    else counts.delete(network);
   }
 
   /** Closes one of a network; null: of any. @returns whether there was one */
@@ -84,8 +92,7 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
 
   /** Makes room where there is none. @returns the limit that still refuses the connection; null: none */
   function limitBefore(network: string | null): Limit | null {
-    const ofNetwork = network === null ? [] : [...open].filter((other) => other.network === network);
-    const isCrowded = ofNetwork.length >= limits.max_connections_per_address;
+    const isCrowded = network !== null && (counts.get(network) ?? 0) >= limits.max_connections_per_address;
     if (isCrowded && !makeRoom(network)) return 'connections_per_address';
     return open.size >= limits.max_connections && !makeRoom(null) ? 'connections' : null;
   }
@@ -103,6 +110,7 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
     const connection = { socket, network, turns: [], last: null, end: null };
     open.add(connection);
     waiting.set(connection, null);
+    if (network !== null) counts.set(network, (counts.get(network) ?? 0) + 1);
     socket.once('close', () => leave(connection));
     return connection;
   }
@@ -120,12 +128,12 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
     socket.destroySoon = () => endSoon(socket);
   }
 
-  /** The connection whose TLS handshake this is: the TCP and the TLS socket have the same other end. */
-  function inHandshake({ remoteAddress, remotePort }: Socket): Connection | undefined {
-    return [...open].find(
-      ({ socket }) =>
-        socket.remotePort === remotePort && socket.remoteAddress === remoteAddress && !served.has(socket),
-    );
+  function shake(socket: Socket, connection: Connection): void {
+    const peer = peerOf(socket);
+    handshakes.set(peer, connection);
+    socket.once('close', () => {
+      if (handshakes.get(peer) === connection) handshakes.delete(peer);
+    });
   }
 
   function begin(connection: Connection, { request, response, answer }: Turn): void {
@@ -145,14 +153,16 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
     answer();
   }
 
+  const start = server instanceof TlsServer ? shake : serve;
   server.on('connection', (socket) => {
     const connection = admit(socket);
-    if (connection !== null && !(server instanceof TlsServer)) serve(socket, connection);
+    if (connection !== null) start(socket, connection);
   });
   server.on('secureConnection', (socket: Socket) => {
-    const connection = inHandshake(socket);
-    if (connection === undefined) socket.destroy();
-    else serve(socket, connection);
+    const connection = handshakes.get(peerOf(socket));
+    if (connection === undefined) return void socket.destroy();
+    handshakes.delete(peerOf(socket));
+    serve(socket, connection);
   });
   server.closeIdleConnections = () => {
     for (const { socket, turns } of open) if (turns.length === 0) socket.destroy();
@@ -169,7 +179,7 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
       connection.last = turn;
       connection.turns.push(turn);
       if (connection.turns.length === 1) begin(connection, turn);
-      else if (connection.turns.length > TURNS_MAX) socket.destroy();
+      else if (connection.turns.length - 1 > TURNS_MAX) socket.destroy();
     },
     /**
      * Ends a connection whose next bytes are no request: calls `reply` once the requests before are answered, so that
@@ -192,9 +202,13 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
     /** The TCP socket of a TLS handshake that failed; null where it had succeeded. */
     ofHandshake(socket: Duplex): Socket | null {
       if (!(socket instanceof Socket) || served.has(socket)) return null;
-      return inHandshake(socket)?.socket ?? null;
+      return handshakes.get(peerOf(socket))?.socket ?? null;
     },
   };
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 /** RFC 9112, 6.3. */

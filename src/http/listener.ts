@@ -21,16 +21,6 @@ import {
 const HEADER_BYTES_MAX = 32 * 1024;
 const CLOSING_CHECK_MS = 20;
 
-const OPTIONS: ServerOptions = {
-  maxHeaderSize: HEADER_BYTES_MAX,
-  // Node's own reply lacks our headers: the pipeline checks it.
-  requireHostHeader: false,
-  // Node would otherwise ignore all but the first of a repeated header: two credentials, or two hosts, could then be
-  // read one way here and another way by a proxy.
-  joinDuplicateHeaders: true,
-  noDelay: true,
-};
-
 /** Timeouts of connections: a slow one costs memory, and counts against `max_connections`. */
 export const CONNECTION_TIMES = {
   /** TLS handshake. Node's default lets a silent client hold a connection for two minutes. */
@@ -63,7 +53,7 @@ export interface ListenerOptions extends ConnectionLimits, Pick<TlsRenewalOption
 export async function openListener(options: ListenerOptions) {
   const { settings, subject = '', advice = OTHER_ADDRESS, times = CONNECTION_TIMES, log } = options;
   const pair = settings.tls_certificate === '' ? null : await loadTlsPair(settings);
-  const server = createNodeServer(pair, times);
+  const server = createNodeServer(pair, times).setTimeout(times.idleMs);
   const connections = watchConnections(server, options);
   const onRenewed = ({ context }: TlsPair) => {
     if (server instanceof TlsServer) server.setSecureContext(context);
@@ -103,19 +93,21 @@ export async function openListener(options: ListenerOptions) {
 }
 
 function createNodeServer(pair: TlsPair | null, times: ConnectionTimes) {
-  const options = {
-    ...OPTIONS,
+  const options: ServerOptions = {
+    maxHeaderSize: HEADER_BYTES_MAX,
+    // Node's own reply lacks our headers: the pipeline checks it.
+    requireHostHeader: false,
+    // Node would otherwise ignore all but the first of a repeated header: two credentials, or two hosts, could then be
+    // read one way here and another way by a proxy.
+    joinDuplicateHeaders: true,
+    noDelay: true,
     headersTimeout: times.headMs,
     requestTimeout: times.requestMs,
     keepAliveTimeout: times.keepAliveMs,
     connectionsCheckingInterval: times.checkEveryMs,
   };
-  if (pair === null) {
-    const server = createServer(options);
-    // A client that has ended its side still gets all answers: Node has no option for it.
-    Object.assign(server, { httpAllowHalfOpen: true });
-    return server.setTimeout(times.idleMs);
-  }
-  const server = createTlsServer({ ...options, ...pair.context, handshakeTimeout: times.handshakeMs });
-  return server.setTimeout(times.idleMs);
+  if (pair !== null)
+    return createTlsServer({ ...options, ...pair.context, handshakeTimeout: times.handshakeMs });
+  // A client that has ended its side still gets all answers: Node has no option for it.
+  return Object.assign(createServer(options), { httpAllowHalfOpen: true });
 }

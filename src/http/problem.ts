@@ -5,6 +5,7 @@ import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { DAMAGE_RETRY_SECONDS } from '../store/detections-reader.ts';
 import { closed, described, URI, words } from './description.ts';
+import type { Answer } from './exchange.ts';
 
 export interface Problem {
   readonly code: ProblemCode;
@@ -42,8 +43,9 @@ export function retryAfter(error: unknown): string[] {
   return seconds === null ? [] : ['Retry-After', `${seconds}`];
 }
 
-export function renderOAuthError(error: OAuthErrorCode, description: string): string {
-  return JSON.stringify({ error, error_description: description });
+export function oauthError(error: OAuthErrorCode, description: string): Answer {
+  const body = JSON.stringify({ error, error_description: description });
+  return { status: OAUTH_ERRORS[error], code: error, body };
 }
 
 export const ERROR_SCHEMAS = {

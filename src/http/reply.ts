@@ -6,7 +6,7 @@ import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../problem-titles.ts';
 import { isErrorCode } from '../refused.ts';
 import { releaseMemory } from '../release-memory.ts';
 import type { Answer, EventBody, Exchange, FileBody } from './exchange.ts';
-import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
+import { oauthError, type Problem, renderProblem } from './problem.ts';
 import { inFileTurn } from './thread-turns.ts';
 
 const BEARER = ['WWW-Authenticate', 'Bearer'];
@@ -64,7 +64,7 @@ export function problemAnswer(
 ): Answer {
   const { code, detail } = problem;
   if (exchange.path === TOKEN_PATH && code === 'invalid_request' && problem.status === undefined)
-    return { status: 400, code, body: renderOAuthError(code, detail), headers };
+    return { ...oauthError(code, detail), headers };
   return {
     status: problem.status ?? PROBLEMS[code].status,
     code,

@@ -1,10 +1,11 @@
 /** What is noted of each request: a line in the log, its counts in the metrics, and the use of its key. */
 import { logInfo } from '../logger.ts';
 import { cleanText, cutAtSecret } from '../printable.ts';
+import { unlessError } from '../refused.ts';
 import type { Answer, Exchange } from './exchange.ts';
 import type { Problem } from './problem.ts';
 import { TOKEN_PATH } from './reply.ts';
-import { type Limit, NO_ENDPOINT } from './request-metrics.ts';
+import type { Limit } from './request-metrics.ts';
 import type { Service } from './service.ts';
 
 /** What is noted of an answer, or of a further page in it. */
@@ -45,18 +46,16 @@ export function noteAnswer(service: Service, exchange: Exchange, answer: Noted):
   else service.strangers.note(address, limit ?? code ?? `${status}`, write);
   const seconds = (durationMs - (waited_ms ?? 0)) / 1000;
   const counts = { status, seconds, rows: rows ?? 0, key_id: keyId, position };
-  service.metrics?.answered({ endpoint: endpoint?.path ?? NO_ENDPOINT, ...counts });
+  service.metrics?.answered({ endpoint: endpoint?.path ?? 'none', ...counts });
 }
 
 /** Called when the answer is sent: its time does not tell whether the key exists. */
 export function countRefusal({ metrics, access }: Service, exchange: Exchange, { code }: Problem): void {
   const keyId = exchange.key_id ?? exchange.claimed_key_id;
   if (metrics === null || keyId === null) return;
-  try {
-    if (exchange.key_id !== null || access.hasKey(keyId)) metrics.keyRefused(keyId, code);
-  } catch {
-    // Keys cannot be read; there is an alert.
-  }
+  // If keys cannot be read, there is an alert.
+  const isKnown = exchange.key_id !== null || unlessError(false, () => access.hasKey(keyId));
+  if (isKnown) metrics.keyRefused(keyId, code);
 }
 
 /** The limit that an answer reports. Before a key is verified, requests count by address. */

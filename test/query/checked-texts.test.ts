@@ -22,8 +22,8 @@ const [FIRST = '', SECOND = ''] = IDS;
 const period = ({ reader }: TestStore, more: Partial<PeriodQuery> = {}) =>
   `${readPeriodPage(reader, periodQuery({ streams: [STREAM], ...more })).data}`;
 
-const one = (store: TestStore, projection: Parameters<typeof readOneDetection>[1]['projection'] = null) =>
-  readOneDetection(store.reader, { id: SECOND, streams: [STREAM], projection, baseUrl: BASE_URL });
+const one = (store: TestStore, projection: PeriodQuery['projection'] = null) =>
+  readOneDetection(store.reader, SECOND, { streams: [STREAM], projection, baseUrl: BASE_URL });
 
 /** Still JSON, with the same members and length. */
 const OTHER_TEXT = `replace(body, '"medium"', '"mediun"')`;

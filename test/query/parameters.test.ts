@@ -2,8 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseChangesParameters } from '../../src/query/changes-parameters.ts';
-import { VIEW_PARAMETERS } from '../../src/query/filters.ts';
-import { readParameters } from '../../src/query/parameters.ts';
 import { parseDomain } from '../../src/query/value-kinds.ts';
 import { words } from '../support/words.ts';
 
@@ -15,9 +13,7 @@ function parse(query: string) {
 }
 
 /** Adds a cursor, so that only the tested parameter can be wrong. */
-function parseFilters(query: string) {
-  return parse(`cursor=c&${query}`);
-}
+const parseFilters = (query: string) => parse(`cursor=c&${query}`);
 
 const refusal = (message: RegExp) => ({ code: 'invalid_request', message });
 
@@ -126,11 +122,6 @@ test('values are decoded, and characters are counted, not code units', () => {
   assert.equal(parse('cursor=c').limit, 100);
   assert.equal(parse('cursor=c&limit=1000').limit, 1000);
   assert.deepEqual(parse('cursor=c&&schema_version=v1&').start, { kind: 'after', position: 17, epoch: 3 });
-});
-
-test('the id endpoint accepts only fields and schema_version', () => {
-  assert.equal(readParameters('schema_version=v1', VIEW_PARAMETERS).fields, null);
-  assert.throws(() => readParameters('limit=1', VIEW_PARAMETERS), refusal(/unknown parameter "limit"/));
 });
 
 const DOMAINS: Readonly<Record<string, string>> = {

@@ -229,8 +229,8 @@ export function readOne(sources: Sources, { query }: Read) {
 }
 
 function currentEntry(sources: Sources, db: Database, id: string): DetectionEntry | null {
-  const asked = { id, streams: [streamOfId(id)], projection: null, baseUrl: baseUrlOf(sources) };
-  return JSON.parse(readOneDetection(db, asked) ?? 'null');
+  const asked = { streams: [streamOfId(id)], projection: null, baseUrl: baseUrlOf(sources) };
+  return JSON.parse(readOneDetection(db, id, asked) ?? 'null');
 }
 
 const ALWAYS_CHANGED = ['version', 'event'];

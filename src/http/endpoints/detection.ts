@@ -101,8 +101,8 @@ export const DETECTION: KeyedRoute = {
     const { fields: projection } = readParameters(asked, VIEW_PARAMETERS);
     const { streams } = selectStreams(credential.subscriptions, EVERY_STREAM, enabledContentTypes);
     allowance.require(credential, nowMs);
-    const query = { id, streams, projection, baseUrl: jsonBaseUrl(baseUrl) };
-    const body = readOneDetection(detections(), query);
+    const query = { streams, projection, baseUrl: jsonBaseUrl(baseUrl) };
+    const body = readOneDetection(detections(), id, query);
     if (body === null) throw new Refused('not_found', 'No detection with this id is available to this key.');
     return { status: 200, rows: 1, body };
   },

@@ -5,13 +5,12 @@ import { isKeyId } from '../../auth/key-form.ts';
 import { grouped } from '../../counted.ts';
 import { TOKEN_BODY_BYTES_MAX, TOKEN_LIFETIME_MS } from '../../limits/api-limits.ts';
 import { tooMany } from '../../limits/request-rate.ts';
-import { OAUTH_ERRORS, type OAuthErrorCode } from '../../problem-titles.ts';
 import { Refused } from '../../refused.ts';
 import { SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
 import { closed, header, optional, words } from '../description.ts';
 import type { Answer, Exchange } from '../exchange.ts';
-import { renderOAuthError } from '../problem.ts';
+import { oauthError } from '../problem.ts';
 import { TOKEN_PATH } from '../reply.ts';
 import type { OpenRoute } from '../routes.ts';
 import type { Service } from '../service.ts';
@@ -137,8 +136,4 @@ export function invalidClient(description: string, authorization: string | undef
 
 export function tooManyTokens(secondsToWait: number, whose: string): Refused {
   return tooMany(`Too many token requests ${whose} in the last minute`, secondsToWait);
-}
-
-export function oauthError(error: OAuthErrorCode, description: string): Answer {
-  return { status: OAUTH_ERRORS[error], code: error, body: renderOAuthError(error, description) };
 }
