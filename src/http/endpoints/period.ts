@@ -79,9 +79,9 @@ async function answerPeriod(
     const walk = startOf(service, request, nowMs);
     service.allowance.require(credential, nowMs);
     const { period, place: after } = walk;
-    const { fields: projection } = request;
-    const page = readPeriodPage(db, { ...request, filters: request, projection, period, after, baseUrl });
-    return { walk, page };
+    const { streams, content_types, sort, limit, fields: projection } = request;
+    const wanted = { streams, content_types, sort, limit, filters: request, projection };
+    return { walk, page: readPeriodPage(db, { ...wanted, period, after, baseUrl }) };
   });
   const { period, time_zone } = walk;
   const { data, rows, next: place } = page;
