@@ -8,9 +8,10 @@ import { hostname } from 'node:os';
 import { now } from '../clock.ts';
 import type { Config } from '../config/load.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
-import { answerPhoto, type PhotoSources } from '../http/endpoints/photo.ts';
+import { answerPhoto, CACHE_CONTROL, type PhotoSources } from '../http/endpoints/photo.ts';
 import { openListener } from '../http/listener.ts';
 import { sendFile } from '../http/reply.ts';
+import { splitTarget } from '../http/routes.ts';
 import type { Logger } from '../logger.ts';
 import { oneAtATime } from '../one-at-a-time.ts';
 import { adminDocument } from '../operations/openapi.ts';
@@ -126,13 +127,12 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
 }
 
 async function sendPhoto(request: IncomingMessage, response: ServerResponse, photos: PhotoSources) {
-  const [path = '', query = ''] = (request.url ?? '').split('?', 2);
-  const call = { segment: path.slice(PHOTOS.length), query, request };
-  const found = request.method === 'GET' ? await answerPhoto(photos, call).catch(refusedOf) : null;
+  const asked = { ...splitTarget(request.url ?? ''), request };
+  const found = request.method === 'GET' ? await answerPhoto(photos, asked).catch(refusedOf) : null;
   if (found === null || found instanceof Refused)
     return send(request, response, plain(404, 'There is no photo.'));
-  const { status, body, contentType = PLAIN, cacheControl = 'no-store', headers = [] } = found;
-  const head = ['Cache-Control', cacheControl, ...headers];
+  const { status, body, contentType = PLAIN, headers = [] } = found;
+  const head = ['Cache-Control', CACHE_CONTROL, ...headers];
   if (typeof body !== 'object' || !('handle' in body)) return void response.writeHead(status, head).end();
   response.writeHead(status, [...head, 'Content-Type', contentType, 'Content-Length', `${body.bytes}`]);
   await sendFile(response, body);

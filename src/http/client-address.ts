@@ -2,18 +2,16 @@
 import { createAddressList, normalAddress } from '../addresses.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
 
-/** Address of a client. @param peer the socket's; @param forwarded the header's value */
-export type ClientAddress = (peer: string | undefined, forwarded: string | undefined) => string;
-
 const UNKNOWN = '0.0.0.0';
 
 /** @param trusted addresses and CIDR networks; @param onUntrusted called when another peer sends the header */
 export function createClientAddress(
   trusted: readonly string[],
   onUntrusted: (peer: string) => void = () => {},
-): ClientAddress {
+) {
   const isTrusted = createAddressList(trusted);
-  return (peer, forwarded) => {
+  /** Address of a client. @param peer the socket's; @param forwarded the header's value */
+  return (peer: string | undefined, forwarded: string | undefined): string => {
     let client = normalAddress(peer ?? UNKNOWN) ?? UNKNOWN;
     if (forwarded === undefined) return client;
     if (!isTrusted(client)) onUntrusted(client);

@@ -26,11 +26,10 @@ interface Connection {
   socket: Socket;
   /** What counts as one address; null for a trusted proxy, which many clients share. */
   readonly network: string | null;
-  /** What is being answered; null: nothing. */
-  answering: ServerResponse | null;
+  /** The request that is being answered, and those that wait for that. */
+  readonly turns: Turn[];
   /** The newest request, answered or not. */
   last: Turn | null;
-  readonly turns: Turn[];
   /** Set when nothing more can be read: ends the connection after the answers that are due. */
   end: (() => void) | null;
 }
@@ -52,12 +51,15 @@ export type Connections = ReturnType<typeof watchConnections>;
 
 export function watchConnections(server: Server, { limits, onRefused = () => {} }: ConnectionLimits) {
   const isTrusted = createAddressList(limits.trusted_proxies);
+  /** The oldest first. */
   const open = new Set<Connection>();
+  /** Of these, by network. */
   const counts = new Map<string, number>();
   /** Without a complete request, the longest first, with the request whose body arrives; null before its head. */
   const waiting = new Map<Connection, IncomingMessage | null>();
-  /** By the socket on which their requests come. */
+  /** By the socket on which their requests come: not during a TLS handshake. */
   const served = new Map<Duplex, Connection>();
+  /** During their TLS handshake, by the other end, which is the same for the TCP and the TLS socket. */
   const handshakes = new Map<string, Connection>();
 
   function leave(connection: Connection): void {
@@ -74,11 +76,11 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
     const isOf = (connection: Connection) => network === null || connection.network === network;
     for (const [connection, request] of waiting) {
       if (!isOf(connection)) continue;
-      if (connection.answering === null || request?.complete !== true) return close(connection);
+      if (connection.turns.length === 0 || request?.complete !== true) return close(connection);
       waiting.delete(connection);
     }
     for (const connection of open)
-      if (isOf(connection) && connection.answering?.writableEnded === true) return close(connection);
+      if (isOf(connection) && connection.turns[0]?.response.writableEnded === true) return close(connection);
     return false;
   }
 
@@ -105,7 +107,7 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
       if (address !== null && limit !== null) onRefused(address, limit);
       return null;
     }
-    const connection = { socket, network, answering: null, last: null, turns: [], end: null };
+    const connection = { socket, network, turns: [], last: null, end: null };
     open.add(connection);
     waiting.set(connection, null);
     if (network !== null) counts.set(network, (counts.get(network) ?? 0) + 1);
@@ -136,16 +138,15 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
 
   function begin(connection: Connection, { request, response, answer }: Turn): void {
     const { socket } = request;
-    connection.answering = response;
     // While it is answered it is not closed for others.
     if (hasBody(request)) setWaiting(connection, request);
     else waiting.delete(connection);
     response.on('close', () => {
-      connection.answering = null;
+      connection.turns.shift();
       // One that ends, too: until its client closes it, it takes a place.
       if (request.complete) setWaiting(connection, null);
       if (socket.writableEnded || socket.destroyed) return;
-      const next = connection.turns.shift();
+      const [next] = connection.turns;
       if (next !== undefined) begin(connection, next);
       else connection.end?.();
     });
@@ -164,8 +165,7 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
     serve(socket, connection);
   });
   server.closeIdleConnections = () => {
-    for (const { socket } of handshakes.values()) socket.destroy();
-    for (const [socket, { answering }] of served) if (answering === null) socket.destroy();
+    for (const { socket, turns } of open) if (turns.length === 0) socket.destroy();
   };
 
   return {
@@ -177,9 +177,9 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
       if (connection === undefined || socket.writableEnded) return;
       const turn = { request, response, answer };
       connection.last = turn;
-      if (connection.answering === null) begin(connection, turn);
-      else if (connection.turns.length >= TURNS_MAX) socket.destroy();
-      else connection.turns.push(turn);
+      connection.turns.push(turn);
+      if (connection.turns.length === 1) begin(connection, turn);
+      else if (connection.turns.length - 1 > TURNS_MAX) socket.destroy();
     },
     /**
      * Ends a connection whose next bytes are no request: calls `reply` once the requests before are answered, so that
@@ -190,23 +190,23 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
       const connection = served.get(socket);
       if (connection === undefined) return void socket.destroy();
       if (connection.end !== null || socket.writableEnded) return;
-      const { last } = connection;
+      const { last, turns } = connection;
       if (last === null || last.request.complete) connection.end = reply;
       else {
         connection.end = () => endSoon(socket);
         last.response.shouldKeepAlive = false;
         breakBody(last.request);
       }
-      if (connection.answering === null) connection.end();
+      if (turns.length === 0) connection.end();
     },
-    endHandshake(socket: Duplex): Socket | null {
+    /** The TCP socket of a TLS handshake that failed; null where it had succeeded. */
+    ofHandshake(socket: Duplex): Socket | null {
       if (!(socket instanceof Socket) || served.has(socket)) return null;
       return handshakes.get(peerOf(socket))?.socket ?? null;
     },
   };
 }
 
-/** Address and port of the other end: the same for the TCP and the TLS socket of a connection. */
 function peerOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }

@@ -10,8 +10,6 @@ const EXPOSED = [
   'Allow, Date, ETag, Link, Preference-Applied, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, Retry-After, WWW-Authenticate, X-Request-Id',
 ];
 
-export type Cors = ReturnType<typeof createCors>;
-
 /** @param origins such as `https://dashboard.example.org`; `*` allows every page, which still needs a key */
 export function createCors(origins: readonly string[]) {
   const isAny = origins.includes('*');

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { promisify } from 'node:util';
 import { constants, gzip, zstdCompress } from 'node:zlib';
 import type { Answer } from './exchange.ts';
-import { byteLength, isEvents } from './reply.ts';
+import { byteLength, isBytes } from './reply.ts';
 import { createTurns } from './thread-turns.ts';
 
 /** Smaller answers fit into a packet anyway. */
@@ -11,8 +11,8 @@ const BYTES_MIN = 1024;
 /** One processor stays free for the main thread. */
 const AT_ONCE = Math.max(1, availableParallelism() - 1);
 
-export const ENCODINGS = ['zstd', 'gzip'] as const;
-export type Encoding = (typeof ENCODINGS)[number];
+const ENCODINGS = ['zstd', 'gzip'] as const;
+type Encoding = (typeof ENCODINGS)[number];
 
 const compressGzip = promisify(gzip);
 const compressZstd = promisify(zstdCompress);
@@ -45,26 +45,22 @@ export function createEncoder(): Encoder {
   }
 
   return (answer, acceptEncoding) => {
-    const { body } = answer;
-    if (answer.status === 304 || isEvents(body) || (typeof body === 'object' && 'handle' in body))
-      return answer;
-    const bytes = byteLength(body);
+    const { body, headers = [] } = answer;
     // A strong entity tag identifies one sequence of bytes (RFC 9110, 8.8.1).
-    if (bytes < BYTES_MIN || answer.headers?.includes('ETag') === true) return answer;
+    if (!isBytes(body) || headers.includes('ETag')) return answer;
+    const bytes = byteLength(body);
+    if (bytes < BYTES_MIN) return answer;
+    // Also where it is not encoded, but would be for another client.
+    const varied = { ...answer, headers: [...headers, 'Vary', 'Accept-Encoding'] };
     const encoding = encodingFor(acceptEncoding);
-    if (encoding === null) return encodedAs(answer, null);
+    if (encoding === null) return varied;
+    varied.headers.push('Content-Encoding', encoding);
     const compressed =
       typeof body === 'string'
         ? ofText(body, encoding)
         : inTurn(() => COMPRESS[encoding](Buffer.concat(body, bytes)));
-    return compressed.then((whole) => encodedAs({ ...answer, body: [whole] }, encoding));
+    return compressed.then((whole) => ({ ...varied, body: [whole] }));
   };
-}
-
-/** With the headers that say so; also where it is not encoded, but would be for another client. */
-function encodedAs(answer: Answer, encoding: Encoding | null): Answer {
-  const coding = encoding === null ? [] : ['Content-Encoding', encoding];
-  return { ...answer, headers: [...(answer.headers ?? []), 'Vary', 'Accept-Encoding', ...coding] };
 }
 
 /** @param header Accept-Encoding; @returns what is accepted with the highest weight; null: none of ours */

@@ -6,32 +6,27 @@ import type { Rate } from '../limits/request-rate.ts';
 import type { OAuthErrorCode, ProblemCode } from '../problem-titles.ts';
 import type { Endpoint } from './description.ts';
 
-export interface Call {
-  readonly query: string;
-  /** The last segment of the path, as sent: the value of a route such as `/v1/detections/{id}`. */
-  readonly segment: string;
-  readonly nowMs: number;
-  readonly address: string;
-  readonly request: IncomingMessage;
-}
-
 export interface Exchange {
   readonly request_id: string;
-  readonly method: string;
-  /** The path of its route; {@link NO_ENDPOINT} where it has none. */
-  readonly endpoint: string;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Null where there is none at the path, or not for the method. */
+  readonly endpoint: Endpoint | null;
   /** Without the query, which can hold secrets. */
   readonly path: string;
+  /** Empty without one. A lab may change it. */
+  query: string;
+  readonly nowMs: number;
+  /** By `performance.now()`. */
   readonly startedMs: number;
-  readonly response: ServerResponse;
   readonly address: string;
   readonly cors: readonly string[];
   intervention: Intervention | null;
-  /** The key id in the credential, not verified. */
+  /** The key id in the credential, not verified. An endpoint that reads credentials itself sets it. */
   claimed_key_id: string | null;
   key_id: string | null;
-  /** The credential whose rows are counted, and when it was verified: after a long poll, again. */
-  reader: { readonly credential: Credential; readonly atMs: number } | null;
+  /** The credential whose rows are counted, and when it was verified, by both clocks: after a long poll, again. */
+  reader: { readonly credential: Credential; readonly atMs: number; readonly startedMs: number } | null;
   /** Set once the credential is verified: its headers are sent then. */
   rate: Rate | null;
 }
@@ -41,7 +36,6 @@ export interface Answer {
   /** Pieces are sent in order. A 304 has ''. */
   readonly body: string | readonly Buffer[] | FileBody | EventBody;
   readonly contentType?: string;
-  readonly cacheControl?: string;
   /** Further headers: name, value, name, value. */
   readonly headers?: readonly string[];
   /** Detections in the body: they count against the daily allowance. */
@@ -84,12 +78,7 @@ export interface Intervention {
 export interface Interventions {
   /** Answers a request for an operation. @returns false, with nothing done, for a request to the API */
   control(request: IncomingMessage, response: ServerResponse): boolean;
-  /** Called for every request to the API; may change its target. @param endpoint null where there is none */
-  begin(
-    request: IncomingMessage,
-    exchange: Exchange,
-    endpoint: Endpoint | null,
-    baseUrl: string,
-  ): Intervention;
+  /** Called for every request to the API. */
+  begin(exchange: Exchange, baseUrl: string): Intervention;
   readonly shown: () => object;
 }

@@ -13,8 +13,6 @@ const LINES_MAX = 500;
 const CAUSES_MAX = 50;
 const CAUSE_CHARACTERS_MAX = 300;
 
-export type StrangerLog = ReturnType<typeof createStrangerLog>;
-
 export function createStrangerLog(log: Logger) {
   const { note, close } = createLineLimit(ADDRESS_LINES_MAX, LINES_MAX, (address, counts) => {
     if (address === null) log.info({ counts }, 'further requests from other addresses');
@@ -26,8 +24,6 @@ export function createStrangerLog(log: Logger) {
     close,
   };
 }
-
-export type FaultLog = ReturnType<typeof createFaultLog>;
 
 /** Each cause is logged once a minute, with its stack. */
 export function createFaultLog(log: Logger) {

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
+import { Server as TlsServer } from 'node:tls';
 import { OTHER_ADDRESS, reachableUrl } from '../config/listening.ts';
 import type { Settings } from '../config/schema.ts';
 import type { Logger } from '../logger.ts';
@@ -10,10 +11,8 @@ import { MINUTE_MS, SECOND_MS } from '../time.ts';
 import { type ConnectionLimits, watchConnections } from './connections.ts';
 import {
   loadTlsPair,
-  secureContext,
   type TlsPair,
   type TlsPaths,
-  type TlsRenewal,
   type TlsRenewalOptions,
   watchTlsPair,
 } from './tls-pair.ts';
@@ -21,16 +20,6 @@ import {
 /** A legal request line reaches 15 KB: fifty publisher ids, twice, and forty domains. */
 const HEADER_BYTES_MAX = 32 * 1024;
 const CLOSING_CHECK_MS = 20;
-
-const OPTIONS: ServerOptions = {
-  maxHeaderSize: HEADER_BYTES_MAX,
-  // Node's own reply lacks our headers: the pipeline checks it.
-  requireHostHeader: false,
-  // Node would otherwise ignore all but the first of a repeated header: two credentials, or two hosts, could then be
-  // read one way here and another way by a proxy.
-  joinDuplicateHeaders: true,
-  noDelay: true,
-};
 
 /** Timeouts of connections: a slow one costs memory, and counts against `max_connections`. */
 export const CONNECTION_TIMES = {
@@ -63,29 +52,28 @@ export interface ListenerOptions extends ConnectionLimits, Pick<TlsRenewalOption
 /** A listener that does not listen yet. @throws Refused `configuration` where the certificate cannot be used */
 export async function openListener(options: ListenerOptions) {
   const { settings, subject = '', advice = OTHER_ADDRESS, times = CONNECTION_TIMES, log } = options;
-  let pair = settings.tls_certificate === '' ? null : await loadTlsPair(settings);
-  const { server, renew } = createNodeServer(pair, times);
+  const pair = settings.tls_certificate === '' ? null : await loadTlsPair(settings);
+  const server = createNodeServer(pair, times).setTimeout(times.idleMs);
   const connections = watchConnections(server, options);
-  const onRenewed = (renewed: TlsPair) => {
-    renew(renewed);
-    pair = renewed;
+  const onRenewed = ({ context }: TlsPair) => {
+    if (server instanceof TlsServer) server.setSecureContext(context);
   };
-  let renewal: TlsRenewal | null = null;
+  const renewal = pair === null ? null : watchTlsPair({ ...options, pair, onRenewed });
   return {
     server,
     connections,
-    pair: () => pair,
+    pair: () => renewal?.pair() ?? null,
     /** @returns its URL; @throws Refused `failed` when it cannot listen */
     async listen(): Promise<string> {
       const { host, port } = settings;
       const isListening = once(server, 'listening');
       server.listen(port, host);
       await isListening.catch((error: unknown) => {
+        renewal?.close();
         const reason = `${subject}cannot listen on ${host}, port ${port}: ${reasonOf(error)}. ${advice}`;
         // Not `configuration`: a later attempt of the service manager may succeed.
         throw new Refused('failed', reason, { cause: error });
       });
-      if (pair !== null) renewal = watchTlsPair({ ...options, pair, onRenewed });
       server.on('error', (error) => log.error({ err: error }, 'http server'));
       const listening = server.address();
       if (listening === null || typeof listening === 'string')
@@ -105,21 +93,21 @@ export async function openListener(options: ListenerOptions) {
 }
 
 function createNodeServer(pair: TlsPair | null, times: ConnectionTimes) {
-  const options = {
-    ...OPTIONS,
+  const options: ServerOptions = {
+    maxHeaderSize: HEADER_BYTES_MAX,
+    // Node's own reply lacks our headers: the pipeline checks it.
+    requireHostHeader: false,
+    // Node would otherwise ignore all but the first of a repeated header: two credentials, or two hosts, could then be
+    // read one way here and another way by a proxy.
+    joinDuplicateHeaders: true,
+    noDelay: true,
     headersTimeout: times.headMs,
     requestTimeout: times.requestMs,
     keepAliveTimeout: times.keepAliveMs,
     connectionsCheckingInterval: times.checkEveryMs,
   };
-  if (pair === null) {
-    const server = createServer(options);
-    // A client that has ended its side still gets all answers: Node has no option for it.
-    Object.assign(server, { httpAllowHalfOpen: true });
-    server.setTimeout(times.idleMs);
-    return { server, renew: () => {} };
-  }
-  const server = createTlsServer({ ...options, ...secureContext(pair), handshakeTimeout: times.handshakeMs });
-  server.setTimeout(times.idleMs);
-  return { server, renew: (renewed: TlsPair) => server.setSecureContext(secureContext(renewed)) };
+  if (pair !== null)
+    return createTlsServer({ ...options, ...pair.context, handshakeTimeout: times.handshakeMs });
+  // A client that has ended its side still gets all answers: Node has no option for it.
+  return Object.assign(createServer(options), { httpAllowHalfOpen: true });
 }

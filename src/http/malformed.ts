@@ -24,22 +24,21 @@ export function malformedBy(error: Error, find: FindRoute): Malformed {
       if (found.kind !== 'route') return { method, target, ...refusalOf(found) };
     }
   }
+  const reason = REASONS[errorCode(error)] ?? OTHER_REASON;
   const [, method = '', target = ''] = BEGINNING.exec(headOf(error, 0)) ?? [];
-  return { method, target, problem: { code: 'invalid_request', ...reasonFor(error) } };
+  return { method, target, problem: { code: 'invalid_request', ...reason } };
 }
 
-function reasonFor(error: Error): Pick<Problem, 'status' | 'detail'> {
-  if (isErrorCode(error, 'HPE_HEADER_OVERFLOW'))
-    return { status: 431, detail: 'The request line and headers are too large.' };
-  if (isErrorCode(error, 'ERR_HTTP_REQUEST_TIMEOUT'))
-    return { status: 408, detail: 'The request was not received in time.' };
-  if (isErrorCode(error, 'HPE_INVALID_URL'))
-    return {
-      detail:
-        'The request target is not well-formed: expected a path in which all characters outside of ASCII are percent-encoded.',
-    };
-  return { detail: 'The request is not well-formed HTTP/1.1.' };
-}
+/** By the code of the error. */
+const REASONS: Readonly<Record<string, Pick<Problem, 'status' | 'detail'>>> = {
+  HPE_HEADER_OVERFLOW: { status: 431, detail: 'The request line and headers are too large.' },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, detail: 'The request was not received in time.' },
+  HPE_INVALID_URL: {
+    detail:
+      'The request target is not well-formed: expected a path in which all characters outside of ASCII are percent-encoded.',
+  },
+};
+const OTHER_REASON = { detail: 'The request is not well-formed HTTP/1.1.' };
 
 /** A CONNECT names an address, which is no path of this service. */
 export const CONNECT: Malformed = { method: 'CONNECT', target: '', ...refusalOf({ kind: 'no_path' }) };

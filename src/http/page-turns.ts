@@ -9,8 +9,6 @@ const TURN_MS = 1;
 /** Turns without a page while connections arrive: pages are read, too, when they never stop arriving. */
 const ARRIVALS_MAX = 100;
 
-export type PageTurns = ReturnType<typeof createPageTurns>;
-
 export function createPageTurns() {
   /** By key, in the order of their turns; none is empty. */
   const queues = new Map<string, (() => void)[]>();

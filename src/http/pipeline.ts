@@ -6,27 +6,17 @@ import { randomUUID } from 'node:crypto';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { addressNetwork } from '../addresses.ts';
-import {
-  authenticate,
-  type Credential,
-  claimedKeyId,
-  type Presented,
-  readCredential,
-  requireScope,
-} from '../auth/credential-check.ts';
-import { rateLimited, tooMany } from '../limits/request-rate.ts';
-import { Refused } from '../refused.ts';
+import { requireScope } from '../auth/credential-check.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { endSoon } from './connections.ts';
 import type { Answer, Exchange } from './exchange.ts';
 import type { Malformed } from './malformed.ts';
 import { type Problem, problemOf, retryAfter } from './problem.ts';
 import { isEvents, problemAnswer, sendAnswer } from './reply.ts';
-import { countRefusal, type Noted, noteAnswer } from './request-log.ts';
-import { NO_ENDPOINT } from './request-metrics.ts';
+import { countRefusal, noteAnswer } from './request-log.ts';
 import { type FindRoute, type Route, refusalOf, splitTarget } from './routes.ts';
 import type { Service } from './service.ts';
+import { verify } from './verification.ts';
 
 /** One host and port, or nothing (RFC 9112, 3.2; RFC 9110, 7.2); with a comma it would be two. */
 const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
@@ -34,7 +24,6 @@ const VERSION = /^1\.[01]$/;
 const CHUNKED = /^chunked$/i;
 const CONTINUE = /^100-continue$/i;
 const CLOSE = ['Connection', 'close'];
-const TOO_MANY_UNSEEN = 'Too many requests from this address with key ids that it has not used recently';
 
 /** Answers a request without a route. @returns false, with nothing done, for one that has a route */
 export function refuseUnrouted(
@@ -101,7 +90,7 @@ export async function answerRequest(
   const { intervention } = exchange;
   if (intervention?.isTaken) return;
   try {
-    const handled = handleRequest(service, route, request, exchange);
+    const handled = handleRequest(service, route, exchange);
     const made = handled instanceof Promise ? await handled : handled;
     const { reader } = exchange;
     if (reader !== null) service.allowance.count(reader.credential, made.rows ?? 0, reader.atMs);
@@ -113,80 +102,18 @@ export async function answerRequest(
   }
 }
 
-function handleRequest(
-  service: Service,
-  route: Route,
-  request: IncomingMessage,
-  exchange: Exchange,
-): Answer | Promise<Answer> {
-  const nowMs = service.now();
-  const { path, address, intervention } = exchange;
-  const { query } = splitTarget(request.url ?? '');
-  const segment = path.slice(path.lastIndexOf('/') + 1);
-  const asked = { query, segment, nowMs, address, request };
+function handleRequest(service: Service, route: Route, exchange: Exchange): Answer | Promise<Answer> {
+  const { nowMs, startedMs, intervention } = exchange;
   if (route.access !== 'key') {
     intervention?.atEndpoint(null);
-    const claim = (keyId: string) => {
-      exchange.claimed_key_id = keyId;
-    };
-    return route.answer(service, { ...asked, claim });
+    return route.answer(service, exchange);
   }
-  const { authorization } = request.headers;
-  exchange.claimed_key_id = claimedKeyId(authorization);
-  const presented = () => readCredential(authorization, service.tokens);
-  intervention?.atCredential();
-  const credential = verify(service, exchange, presented, nowMs);
-  exchange.key_id = credential.key_id;
-  exchange.rate = service.rate.take(credential.key_id, nowMs);
-  if (!exchange.rate.allowed) throw rateLimited(exchange.rate);
+  const credential = verify(service, exchange);
   intervention?.atEndpoint(credential);
   if (route.scope !== null) requireScope(credential, route.scope);
-  let readMs = exchange.startedMs;
-  const verifyAgain = () => {
-    const atMs = service.now();
-    readMs = performance.now();
-    exchange.rate = null;
-    const again = authenticate(service.access, presented(), address, atMs);
-    exchange.rate = service.rate.current(again.key_id, atMs);
-    if (route.scope !== null) requireScope(again, route.scope);
-    service.allowance.require(again, atMs);
-    exchange.reader = { credential: again, atMs };
-    return again;
-  };
-  const countPage = (page: Noted) => {
-    const rate = service.rate.take(credential.key_id, service.now());
-    if (!rate.allowed) throw rateLimited(rate);
-    const { reader } = exchange;
-    if (reader !== null) service.allowance.count(reader.credential, page.rows ?? 0, reader.atMs);
-    noteAnswer(service, { ...exchange, startedMs: readMs }, page);
-  };
-  exchange.reader = { credential, atMs: nowMs };
-  return route.answer(service, { ...asked, verifyAgain, countPage }, credential);
+  exchange.reader = { credential, atMs: nowMs, startedMs };
+  return route.answer(service, exchange, credential);
 }
-
-/** @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate} */
-function verify(
-  service: Service,
-  { claimed_key_id: keyId, address }: Exchange,
-  presented: () => Presented,
-  nowMs: number,
-): Credential {
-  const { unseen, seenKeys } = service;
-  const isUnseen = keyId !== null && !seenKeys.isSeen(keyId, address, nowMs);
-  const secondsToWait = isUnseen ? unseen.secondsToWait(addressNetwork(address), nowMs) : null;
-  if (secondsToWait !== null) throw tooMany(TOO_MANY_UNSEEN, secondsToWait);
-  try {
-    const credential = authenticate(service.access, presented(), address, nowMs);
-    seenKeys.markSeen(credential.key_id, address, nowMs);
-    return credential;
-  } catch (error) {
-    // The key was verified, only its account or this address is refused: this is not guessing.
-    const isVerified = error instanceof Refused && error.code === 'forbidden';
-    if (isVerified && keyId !== null) seenKeys.markSeen(keyId, address, nowMs);
-    throw error;
-  }
-}
-
 function openExchange(
   service: Service,
   request: IncomingMessage,
@@ -198,11 +125,12 @@ function openExchange(
   const forwarded = request.headers['x-forwarded-for']?.toString();
   const exchange: Exchange = {
     request_id: randomUUID(),
-    method: request.method ?? '',
-    endpoint: route?.path ?? NO_ENDPOINT,
-    path: splitTarget(request.url ?? '').path,
-    startedMs: performance.now(),
+    request,
     response,
+    endpoint: route,
+    ...splitTarget(request.url ?? ''),
+    nowMs: service.now(),
+    startedMs: performance.now(),
     address: service.clientAddress(request.socket.remoteAddress, forwarded),
     cors: service.cors.headers(request.headers.origin),
     claimed_key_id: null,
@@ -211,7 +139,7 @@ function openExchange(
     rate: null,
     intervention: null,
   };
-  exchange.intervention = service.interventions?.begin(request, exchange, route, service.baseUrl) ?? null;
+  exchange.intervention = service.interventions?.begin(exchange, service.baseUrl) ?? null;
   return exchange;
 }
 
@@ -219,7 +147,7 @@ function send(service: Service, exchange: Exchange, answer: Answer): void {
   if (answer.waited_ms !== undefined && exchange.key_id !== null)
     exchange.rate = service.rate.current(exchange.key_id, service.now());
   // Node drops what a client sends together with a request that asks for another protocol.
-  const closing = service.isClosing || exchange.response.req.headers.upgrade !== undefined;
+  const closing = service.isClosing || exchange.request.headers.upgrade !== undefined;
   const { intervention } = exchange;
   const sending = intervention?.send(answer, closing) ?? sendAnswer(exchange, answer, closing);
   noteAnswer(service, exchange, answer);

@@ -1,10 +1,11 @@
 /** The bodies of errors: problem documents (RFC 9457), and those of the token endpoint (RFC 6749, 5.2). */
 import { Type } from '@sinclair/typebox';
 import { OAUTH_ERRORS, type OAuthErrorCode, PROBLEMS, type ProblemCode } from '../problem-titles.ts';
-import { Refused, type RefusedCode } from '../refused.ts';
+import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { DAMAGE_RETRY_SECONDS } from '../store/detections-reader.ts';
 import { closed, described, URI, words } from './description.ts';
+import type { Answer } from './exchange.ts';
 
 export interface Problem {
   readonly code: ProblemCode;
@@ -27,13 +28,13 @@ export function renderProblem({ code, detail, status }: Problem, requestId: stri
 
 /** What a client may see of an error; the other codes are of commands, and a fault in a request. */
 export function problemOf(error: unknown): Problem {
-  return error instanceof Refused && isProblemCode(error.code)
+  return error instanceof Refused && isRefusal(error.code)
     ? { code: error.code, detail: error.message }
     : { code: 'internal', detail: PROBLEMS.internal.example };
 }
 
-function isProblemCode(code: RefusedCode): code is Exclude<ProblemCode, 'internal'> {
-  return Object.hasOwn(PROBLEMS, code);
+export function isRefusal(code: string): code is Exclude<ProblemCode, 'internal'> {
+  return code !== 'internal' && Object.hasOwn(PROBLEMS, code);
 }
 
 export function retryAfter(error: unknown): string[] {
@@ -42,8 +43,9 @@ export function retryAfter(error: unknown): string[] {
   return seconds === null ? [] : ['Retry-After', `${seconds}`];
 }
 
-export function renderOAuthError(error: OAuthErrorCode, description: string): string {
-  return JSON.stringify({ error, error_description: description });
+export function oauthError(error: OAuthErrorCode, description: string): Answer {
+  const body = JSON.stringify({ error, error_description: description });
+  return { status: OAUTH_ERRORS[error], code: error, body };
 }
 
 export const ERROR_SCHEMAS = {

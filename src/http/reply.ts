@@ -6,7 +6,7 @@ import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../problem-titles.ts';
 import { isErrorCode } from '../refused.ts';
 import { releaseMemory } from '../release-memory.ts';
 import type { Answer, EventBody, Exchange, FileBody } from './exchange.ts';
-import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
+import { oauthError, type Problem, renderProblem } from './problem.ts';
 import { inFileTurn } from './thread-turns.ts';
 
 const BEARER = ['WWW-Authenticate', 'Bearer'];
@@ -36,12 +36,13 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
 
 /** Writes the head of an answer, with the length of a body that has one. */
 export function writeHead(
-  { response, request_id, path, rate, cors }: Exchange,
+  { response, request_id, endpoint, path, rate, cors }: Exchange,
   answer: Answer,
   closing: boolean,
 ): void {
   const { status, body } = answer;
-  const headers = ['X-Request-Id', request_id, 'Cache-Control', answer.cacheControl ?? 'no-store'];
+  const cacheControl = endpoint?.responses[status]?.cacheControl ?? 'no-store';
+  const headers = ['X-Request-Id', request_id, 'Cache-Control', cacheControl];
   if (status !== 304 && status !== 204) {
     headers.push('Content-Type', answer.contentType ?? 'application/json');
     if (!isEvents(body)) headers.push('Content-Length', `${byteLength(body)}`);
@@ -63,7 +64,7 @@ export function problemAnswer(
 ): Answer {
   const { code, detail } = problem;
   if (exchange.path === TOKEN_PATH && code === 'invalid_request' && problem.status === undefined)
-    return { status: 400, code, body: renderOAuthError(code, detail), headers };
+    return { ...oauthError(code, detail), headers };
   return {
     status: problem.status ?? PROBLEMS[code].status,
     code,
@@ -107,6 +108,11 @@ function unlessClientGone(error: unknown): void {
 
 export function isEvents(body: Answer['body']): body is EventBody {
   return typeof body === 'object' && 'events' in body;
+}
+
+/** Neither a file nor events. */
+export function isBytes(body: Answer['body']): body is string | readonly Buffer[] {
+  return typeof body === 'string' || Array.isArray(body);
 }
 
 export function byteLength(body: Exclude<Answer['body'], EventBody>): number {

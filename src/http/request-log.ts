@@ -1,6 +1,7 @@
 /** What is noted of each request: a line in the log, its counts in the metrics, and the use of its key. */
 import { logInfo } from '../logger.ts';
 import { cleanText, cutAtSecret } from '../printable.ts';
+import { unlessError } from '../refused.ts';
 import type { Answer, Exchange } from './exchange.ts';
 import type { Problem } from './problem.ts';
 import { TOKEN_PATH } from './reply.ts';
@@ -18,7 +19,7 @@ export function noteAnswer(service: Service, exchange: Exchange, answer: Noted):
   const keyId = exchange.key_id ?? answer.key_id ?? null;
   if (keyId !== null) service.keyUses.note(keyId, service.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
-  const { request_id, address, method, path, endpoint, claimed_key_id } = exchange;
+  const { request_id, address, request, path, endpoint, claimed_key_id } = exchange;
   const { status, rows, code, position, waited_ms } = answer;
   const limit = limitOf(code, exchange);
   if (limit !== null) service.metrics?.refused(limit);
@@ -27,7 +28,7 @@ export function noteAnswer(service: Service, exchange: Exchange, answer: Noted):
       request_id,
       address,
       key_id: keyId ?? undefined,
-      method,
+      method: request.method,
       // Truncated last: a secret cut short could pass.
       path: cleanText(cutAtSecret(path)).slice(0, LOGGED_PATH_CHARACTERS_MAX),
       status,
@@ -44,18 +45,17 @@ export function noteAnswer(service: Service, exchange: Exchange, answer: Noted):
   if (keyId !== null && limit !== 'requests') write();
   else service.strangers.note(address, limit ?? code ?? `${status}`, write);
   const seconds = (durationMs - (waited_ms ?? 0)) / 1000;
-  service.metrics?.answered({ endpoint, status, seconds, rows: rows ?? 0, key_id: keyId, position });
+  const counts = { status, seconds, rows: rows ?? 0, key_id: keyId, position };
+  service.metrics?.answered({ endpoint: endpoint?.path ?? 'none', ...counts });
 }
 
 /** Called when the answer is sent: its time does not tell whether the key exists. */
 export function countRefusal({ metrics, access }: Service, exchange: Exchange, { code }: Problem): void {
   const keyId = exchange.key_id ?? exchange.claimed_key_id;
   if (metrics === null || keyId === null) return;
-  try {
-    if (exchange.key_id !== null || access.hasKey(keyId)) metrics.keyRefused(keyId, code);
-  } catch {
-    // Keys cannot be read; there is an alert.
-  }
+  // If keys cannot be read, there is an alert.
+  const isKnown = exchange.key_id !== null || unlessError(false, () => access.hasKey(keyId));
+  if (isKnown) metrics.keyRefused(keyId, code);
 }
 
 /** The limit that an answer reports. Before a key is verified, requests count by address. */

@@ -21,5 +21,3 @@ export interface RequestMetrics {
   /** A request was answered with a problem. @param keyId exists; claimed, perhaps not verified */
   keyRefused(keyId: string, code: string): void;
 }
-
-export const NO_ENDPOINT = 'none';

@@ -4,31 +4,16 @@
  */
 import type { Credential } from '../auth/credential-check.ts';
 import type { KeyedEndpoint, OpenEndpoint } from './description.ts';
-import type { Answer, Call } from './exchange.ts';
+import type { Answer, Exchange } from './exchange.ts';
 import type { Problem } from './problem.ts';
 import type { Service } from './service.ts';
 
-export interface KeyedCall extends Call {
-  /** Verifies the credential again, after a wait. @throws Refused as for a new request, but for the request rate */
-  verifyAgain(): Credential;
-  /**
-   * Counts a further page of the same answer, as a request of its own, since the credential was verified again.
-   * @throws Refused `rate_limited`
-   */
-  countPage(page: Omit<Answer, 'body'>): void;
-}
-
 export interface KeyedRoute extends KeyedEndpoint {
-  answer(service: Service, call: KeyedCall, credential: Credential): Answer | Promise<Answer>;
-}
-
-export interface OpenCall extends Call {
-  /** An endpoint that reads credentials itself calls this with the key id in them: for the log. */
-  claim(keyId: string): void;
+  answer(service: Service, exchange: Exchange, credential: Credential): Answer | Promise<Answer>;
 }
 
 export interface OpenRoute extends OpenEndpoint {
-  answer(service: Service, call: OpenCall): Answer | Promise<Answer>;
+  answer(service: Service, exchange: Exchange): Answer | Promise<Answer>;
 }
 
 export type Route = KeyedRoute | OpenRoute;
@@ -41,8 +26,7 @@ export type FindRoute = (path: string, method: string) => Found;
 
 export function createRouteTable(routes: readonly Route[]): FindRoute {
   return (path, method) => {
-    const exact = routes.find((one) => one.path === path);
-    const route = exact ?? routes.find((one) => isWithin(one.path, path));
+    const route = routes.find((one) => one.path === path || isWithin(one.path, path));
     if (route === undefined) return { kind: 'no_path' };
     if (method === route.method || (method === 'HEAD' && route.head !== undefined))
       return { kind: 'route', route };
@@ -62,6 +46,11 @@ export function refusalOf(found: Unrouted): { readonly problem: Problem; readonl
 function isWithin(varying: string, path: string): boolean {
   const start = varying.replace(/\{\w+\}$/, '');
   return start !== varying && path.startsWith(start) && /^[^/]+$/.test(path.slice(start.length));
+}
+
+/** The last segment of a path, as sent: the value of a route such as `/v1/detections/{id}`. */
+export function lastSegment(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
 }
 
 /** The path and query of a request target, which may be absolute (RFC 9112, 3.2.2). */

@@ -86,7 +86,7 @@ function answerMalformed(server: Server, service: Service, connections: Connecti
   const breakOff = (socket: Duplex, malformed: Malformed) =>
     connections.breakOff(socket, () => refuseMalformed(service, socket, malformed));
   server.on('clientError', (error: Error, socket: Duplex) => {
-    const bare = connections.endHandshake(socket);
+    const bare = connections.ofHandshake(socket);
     if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST'))
       refuseMalformed(service, bare, PLAIN_HTTP);
     else if (isTlsFailure(error)) {

@@ -1,13 +1,15 @@
 /** The certificate and key for TLS, checked before they are used: OpenSSL's messages do not say which file to fix. */
 import { createPrivateKey, constants as cryptoConstants, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { createSecureContext } from 'node:tls';
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { Logger } from '../logger.ts';
 import { oneAtATime } from '../one-at-a-time.ts';
 import { paced } from '../pace.ts';
 import { misconfigured, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs, type Now, SECOND_MS } from '../time.ts';
+
+type TlsSetting = 'tls_certificate' | 'tls_key';
 
 /** Paths of PEM files: the server's certificate first, then its chain; the key, without a passphrase. */
 export type TlsPaths = Readonly<Record<TlsSetting, string>> & {
@@ -22,30 +24,36 @@ const EXPIRES_SOON_MS = 14 * DAY_MS;
 
 /** @throws Refused `configuration`, with the file that cannot be read or used, and why */
 export async function loadTlsPair(paths: TlsPaths) {
-  const [certificate, key] = await Promise.all([
-    readPem(paths, 'tls_certificate'),
-    readPem(paths, 'tls_key'),
-  ]);
-  const x509 = attempt(
-    () => new X509Certificate(certificate),
-    `${named(paths, 'tls_certificate')}: no PEM certificate found in the file`,
-  );
-  const privateKey = attempt(
-    () => createPrivateKey(key),
-    `${named(paths, 'tls_key')}: no PEM private key without a passphrase found in the file`,
-  );
-  if (!x509.checkPrivateKey(privateKey))
-    throw misconfigured(
-      `${named(paths, 'tls_key')}: the key does not match the certificate in ${paths.tls_certificate}. The first certificate in that file must be the server's own`,
+  const refused = (setting: TlsSetting, what: string, options?: ErrorOptions) =>
+    misconfigured(`[${paths.section ?? 'server'}] ${setting}, ${paths[setting]}: ${what}`, options);
+  const read = (setting: TlsSetting) =>
+    readFile(paths[setting]).catch((cause: unknown) => {
+      throw refused(setting, reasonOf(cause), { cause });
+    });
+  const attempt = <Value>(use: () => Value, setting: TlsSetting, otherwise: string): Value => {
+    try {
+      return use();
+    } catch (cause) {
+      const reason = cause instanceof Error && 'reason' in cause ? ` (${cause.reason})` : '';
+      throw refused(setting, `${otherwise}${reason}`, { cause });
+    }
+  };
+  const [cert, key] = await Promise.all([read('tls_certificate'), read('tls_key')]);
+  const parseCertificate = () => new X509Certificate(cert);
+  const x509 = attempt(parseCertificate, 'tls_certificate', 'no PEM certificate found in the file');
+  const noKey = 'no PEM private key without a passphrase found in the file';
+  if (!x509.checkPrivateKey(attempt(() => createPrivateKey(key), 'tls_key', noKey)))
+    throw refused(
+      'tls_key',
+      `the key does not match the certificate in ${paths.tls_certificate}. The first certificate in that file must be the server's own`,
     );
-  attempt(
-    () => createSecureContext(secureContext({ certificate, key })),
-    `${named(paths, 'tls_certificate')}: OpenSSL does not accept this certificate and key for TLS`,
-  );
+  const context = { cert, key, ...CONTEXT_OPTIONS };
+  const notAccepted = 'OpenSSL does not accept this certificate and key for TLS';
+  attempt(() => createSecureContext(context), 'tls_certificate', notAccepted);
   return {
     paths,
-    certificate,
-    key,
+    /** What `tls.createServer` and `setSecureContext` take. */
+    context,
     validFromMs: x509.validFromDate.getTime(),
     validToMs: x509.validToDate.getTime(),
     subjectAltName: x509.subjectAltName,
@@ -60,19 +68,12 @@ const CIPHERS = [
   ...['ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
 ].join(':');
 
-export function secureContext({
-  certificate,
-  key,
-}: Pick<TlsPair, 'certificate' | 'key'>): SecureContextOptions {
-  return {
-    cert: certificate,
-    key,
-    minVersion: 'TLSv1.2',
-    ciphers: CIPHERS,
-    // No HTTP client needs renegotiation, and it costs the server far more than the client.
-    secureOptions: cryptoConstants.SSL_OP_NO_RENEGOTIATION,
-  };
-}
+const CONTEXT_OPTIONS = {
+  minVersion: 'TLSv1.2',
+  ciphers: CIPHERS,
+  // No HTTP client needs renegotiation, and it costs the server far more than the client.
+  secureOptions: cryptoConstants.SSL_OP_NO_RENEGOTIATION,
+} as const;
 
 /** Expired, not valid yet, or in its last 14 days or last third. @returns the alert's text, or null */
 export function validityError(
@@ -90,27 +91,6 @@ export function validityError(
     : `${certificate}: the certificate expires at ${formatMs(validToMs)}`;
 }
 
-type TlsSetting = 'tls_certificate' | 'tls_key';
-
-function named(paths: TlsPaths, setting: TlsSetting): string {
-  return `[${paths.section ?? 'server'}] ${setting}, ${paths[setting]}`;
-}
-
-async function readPem(paths: TlsPaths, setting: TlsSetting): Promise<Buffer> {
-  return readFile(paths[setting]).catch((error: unknown) => {
-    throw misconfigured(`${named(paths, setting)}: ${reasonOf(error)}`, { cause: error });
-  });
-}
-
-function attempt<Value>(use: () => Value, otherwise: string): Value {
-  try {
-    return use();
-  } catch (error) {
-    const reason = error instanceof Error && 'reason' in error ? ` (${error.reason})` : '';
-    throw misconfigured(`${otherwise}${reason}`, { cause: error });
-  }
-}
-
 export interface TlsRenewalOptions {
   readonly pair: TlsPair;
   readonly onRenewed: (pair: TlsPair) => void;
@@ -119,8 +99,6 @@ export interface TlsRenewalOptions {
   readonly now: Now;
   readonly everyMs?: number | null;
 }
-
-export type TlsRenewal = ReturnType<typeof watchTlsPair>;
 
 const CHECK_EVERY_MS = paced(2 * SECOND_MS);
 const CHECKS_BEFORE_WARNING = 2;
@@ -142,7 +120,8 @@ export function watchTlsPair(options: TlsRenewalOptions) {
   async function checkNow(): Promise<void> {
     try {
       const found = await loadTlsPair(paths);
-      if (!found.certificate.equals(pair.certificate) || !found.key.equals(pair.key)) {
+      const { cert, key } = found.context;
+      if (!cert.equals(pair.context.cert) || !key.equals(pair.context.key)) {
         pair = found;
         onRenewed(pair);
         const valid_to = formatMs(pair.validToMs);
@@ -169,5 +148,5 @@ export function watchTlsPair(options: TlsRenewalOptions) {
 
   checkValidity();
   const timer = everyMs === null ? undefined : setInterval(check, everyMs);
-  return { check, close: () => clearInterval(timer) };
+  return { pair: () => pair, check, close: () => clearInterval(timer) };
 }

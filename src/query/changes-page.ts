@@ -2,7 +2,6 @@
  * A page of the change stream (GET /v1/detections/changes). Rows, cursor, `has_more` and `as_of` are read in one snapshot:
  * with two, a cursor could pass a row committed between them.
  */
-import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/api-limits.ts';
 import { epochAt, partingOf, type StreamPosition } from '../log/version-epoch.ts';
 import { type Database, preparedOnce, reading } from '../store/database.ts';
@@ -10,12 +9,15 @@ import { DatabaseDamage } from '../store/database-errors.ts';
 import { numbersOf, requireChecksums, sealsSql } from '../store/row-checksum.ts';
 import { placeOf } from '../store/stream-place.ts';
 import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
-import type { ChangesParameters } from './changes-parameters.ts';
+import type { StreamStart } from './changes-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
 import { shownTexts } from './detection-text.ts';
 import { type FilterSql, filterSql } from './filters.ts';
 import {
   asItComes,
+  NO_ROWS,
+  type PageQuery,
+  type Stored,
   type StoredStream,
   statementFamily,
   storedStreams,
@@ -24,12 +26,9 @@ import {
 } from './stored-streams.ts';
 import { checkHead, checkPlaces, checkScanned, edgesAt, isCheckedHead } from './stream-check.ts';
 
-export interface ChangesQuery extends Pick<ChangesParameters, 'filters' | 'start' | 'limit' | 'projection'> {
-  /** At most twenty. */
-  readonly streams: readonly StreamName[];
-  /** What `as_of` covers. */
-  readonly content_types: readonly ContentType[];
-  readonly baseUrl: Buffer;
+/** At most twenty streams. */
+export interface ChangesQuery extends PageQuery {
+  readonly start: StreamStart;
   readonly recentDeliveries: RecentDeliveries;
 }
 
@@ -41,13 +40,11 @@ export interface ChangesPage extends StreamPosition {
   readonly as_of_ms: number | null;
 }
 
-/** With the streams of it that are stored. */
-type Query = Omit<ChangesQuery, 'streams'> & { readonly streams: readonly StoredStream[] };
+type Query = Stored<ChangesQuery>;
 
 /** Positions, `(start, end]`. */
 type Span = Readonly<Record<'start' | 'end', number>>;
 
-const NO_ROWS = { data: Buffer.alloc(0), rows: 0 };
 /** Raw rows that a page reads at most. */
 const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 
@@ -59,12 +56,11 @@ const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 export function readPageFrom(
   db: Database,
   query: ChangesQuery,
-  epoch: number,
   onEndLost: (cursor: StreamPosition) => void,
 ): ChangesPage {
   const { start } = query;
   if (start.kind === 'since') return readChangesPage(db, query);
-  const { position } = start;
+  const { position, epoch } = start;
   const cursor = { position, epoch };
   // Most polls send the head, which is known to be the end of a transaction.
   const isHead = isCheckedHead(db, position) && epochAt(db, position) === epoch;

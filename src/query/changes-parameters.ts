@@ -2,38 +2,32 @@
 import { Type } from '@sinclair/typebox';
 import { SINCE_AGE_MAX_MS } from '../limits/api-limits.ts';
 import type { StreamPosition } from '../log/version-epoch.ts';
-import { LIMIT, LIST_PARAMETERS, type ListValues, listValues } from './filters.ts';
-import { type DocumentedParameter, invalid, readParameters, single } from './parameters.ts';
+import { LIMIT, LIST_PARAMETERS } from './filters.ts';
+import { type DocumentedParameter, invalid, readParameters } from './parameters.ts';
 import { INSTANT, text } from './value-kinds.ts';
 
-const OWN_PARAMETERS = {
+export const CHANGES_PARAMETERS = {
   cursor: {
-    ...single(text(Type.Ref('StreamCursor'))),
+    ...text(Type.Ref('StreamCursor')),
     description: '`next_cursor` from a previous response of this endpoint. Send either `cursor` or `since`.',
     example: 'vEEz9_nMB-9gd7TQcKD5Tw',
   },
   since: {
-    ...single(INSTANT),
+    ...INSTANT,
     description:
       'A time with `Z` or an offset and up to nine fractional digits. It must not be in the future or more than 31 x 24 hours ago. The page starts at the first change delivered at or after it. Send either `since` or `cursor`.',
     example: '2026-11-21T10:00:00Z',
   },
   limit: LIMIT,
+  ...LIST_PARAMETERS,
 } satisfies Record<string, DocumentedParameter>;
-
-export const CHANGES_PARAMETERS = { ...OWN_PARAMETERS, ...LIST_PARAMETERS };
 
 /** Where in the stream a page starts: after a position, or with the first change delivered at or after a time. */
 export type StreamStart =
-  | { readonly kind: 'after'; readonly position: number }
+  | ({ readonly kind: 'after' } & StreamPosition)
   | { readonly kind: 'since'; readonly since_ms: number };
 
-export interface ChangesParameters extends ListValues {
-  readonly start: StreamStart;
-  /** The epoch of the cursor; 0 without one. */
-  readonly epoch: number;
-  readonly limit: number;
-}
+export type ChangesParameters = ReturnType<typeof parseChangesParameters>;
 
 /**
  * @param decodeCursor throws for one that was never given
@@ -45,8 +39,8 @@ export function parseChangesParameters(
   nowMs: number,
   decodeCursor: (cursor: string) => StreamPosition,
   lastEventId: string | null = null,
-): ChangesParameters {
-  const { cursor: given, since, limit, ...list } = readParameters(raw, CHANGES_PARAMETERS);
+) {
+  const { cursor: given, since, ...rest } = readParameters(raw, CHANGES_PARAMETERS);
   if (given !== null && since !== null)
     throw invalid('since, cursor: mutually exclusive; send only one of them');
   if (given !== null && lastEventId !== null && given !== lastEventId)
@@ -56,16 +50,11 @@ export function parseChangesParameters(
     throw invalid(
       'since, cursor: one of them is required. Send since to start the stream, then the next_cursor of each response as cursor',
     );
-  const at = cursor === null ? null : decodeCursor(cursor);
-  return {
-    start:
-      at === null
-        ? { kind: 'since', since_ms: requireRecent(since ?? 0, nowMs) }
-        : { kind: 'after', position: at.position },
-    epoch: at?.epoch ?? 0,
-    limit,
-    ...listValues(list),
-  };
+  const start: StreamStart =
+    cursor === null
+      ? { kind: 'since', since_ms: requireRecent(since ?? 0, nowMs) }
+      : { kind: 'after', ...decodeCursor(cursor) };
+  return { start, ...rest };
 }
 
 function requireRecent(sinceMs: number, nowMs: number): number {

@@ -17,8 +17,6 @@ import type { Period } from './period.ts';
 
 export type { StreamPosition };
 
-export type StreamCursors = ReturnType<typeof createStreamCursors>;
-
 /** A single block needs no mode of operation; equal positions give equal texts. */
 const CIPHER = 'aes-256-ecb';
 const BLOCK_BYTES = 16;
@@ -71,8 +69,6 @@ export interface PeriodWalk {
   readonly time_zone: string;
   readonly place: PeriodPlace;
 }
-
-export type QueryCursors = ReturnType<typeof createQueryCursors>;
 
 const SIGNATURE_BYTES = 16;
 const HASH_CHARACTERS = 32;

@@ -2,14 +2,15 @@
  * The text of a detection: its newest row in the change stream without the member `event`, unless it has been scored
  * again since. It is compared with its checksum as it is stored; the base address takes the place of its mark then.
  */
-import { type ContentType, type StreamName, TYPE_RULES } from '../detection/content-type.ts';
+import { TYPE_RULES } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
 import { BASE_URL_MARK } from '../detection/match.ts';
 import { releaseMemory } from '../release-memory.ts';
 import { type Database, preparedOnce } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { numbersOf, requireChecksums, sealsSql } from '../store/row-checksum.ts';
-import { type Projection, projected } from './projection.ts';
+import { projected } from './projection.ts';
+import type { PageQuery, Stored } from './stored-streams.ts';
 
 const BODY = 'coalesce(rescored.body, row.body)';
 const CHECKSUM = 'coalesce(rescored.checksum, row.checksum)';
@@ -84,15 +85,11 @@ export function withBaseUrl(stored: string, baseUrl: Buffer): string {
   return stored.replace(BASE_URL_MARK, () => baseUrl.toString());
 }
 
-interface Shown {
-  readonly streams: readonly { readonly content_type: ContentType }[];
-  readonly projection: Projection | null;
-  /** Of {@link jsonBaseUrl}. */
-  readonly baseUrl: Buffer;
-}
-
 /** A page as clients get it. @param stored detections of the streams, not to be used afterwards */
-export function shownTexts(stored: Buffer, { streams, projection, baseUrl }: Shown): Buffer {
+export function shownTexts(
+  stored: Buffer,
+  { streams, projection, baseUrl }: Pick<Stored<PageQuery>, 'streams' | 'projection' | 'baseUrl'>,
+): Buffer {
   const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
   return projected(withOwnAddresses ? putBaseUrl(stored, baseUrl) : stored, projection);
 }
@@ -119,18 +116,14 @@ export const ONE_DETECTION = `SELECT ${DETECTIONS_COLUMNS} FROM ${detectionTable
 
 const oneDetection = preparedOnce<DetectionTexts>(ONE_DETECTION);
 
-interface OneQuery {
-  readonly id: string;
-  /** Every stream of the key: detections of others do not exist for it. */
-  readonly streams: readonly StreamName[];
-  readonly projection: Projection | null;
-  readonly baseUrl: Buffer;
-}
-
-/** One detection, its latest version, as JSON text; null where no stream of the key has it. @throws DatabaseDamage */
+/**
+ * One detection, its latest version, as JSON text; null where no stream of the key has it.
+ * @param streams every one of the key: detections of others do not exist for it; @throws DatabaseDamage
+ */
 export function readOneDetection(
   db: Database,
-  { id, streams, projection, baseUrl }: OneQuery,
+  id: string,
+  { streams, projection, baseUrl }: Pick<PageQuery, 'streams' | 'projection' | 'baseUrl'>,
 ): string | null {
   if (!streams.includes(streamOfId(id))) return null;
   const found = oneDetection(db).get({ id });

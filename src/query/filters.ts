@@ -12,8 +12,8 @@ import {
   SUBSCRIPTIONS_MAX,
 } from '../limits/api-limits.ts';
 import { type DocumentedParameter, defaulted, list, single, type ValuesOf } from './parameters.ts';
-import { KNOWN_PATHS, type Projection, parseFields } from './projection.ts';
-import { BOOLEAN, choice, DOMAIN, integer, shortText, type ValueKind } from './value-kinds.ts';
+import { KNOWN_PATHS, parseFields } from './projection.ts';
+import { BOOLEAN, choice, DOMAIN, integer, shortText } from './value-kinds.ts';
 
 type Table = Readonly<Record<string, DocumentedParameter>>;
 
@@ -22,21 +22,17 @@ export const SCHEMA_VERSION = 'v1';
 const NUMBER = integer(1, NUMBER_MAX);
 /** The place of a band among all: what the tables of detections store. */
 const BAND = choice(Object.fromEntries(BANDS.map((band, step) => [band, step])), Type.Ref('Band'));
-const PROJECTION: ValueKind<Projection> = {
-  parse: parseFields,
-  must: 'be a comma-separated list of paths',
-  schema: Type.String({ minLength: 1 }),
-};
+const PROJECTION = single(parseFields, 'be a comma-separated list of paths', Type.String({ minLength: 1 }));
 
 /** Parameters of every detection endpoint. */
 export const VIEW_PARAMETERS = {
   fields: {
-    ...single(PROJECTION),
+    ...PROJECTION,
     description: `Comma-separated list of detection paths. A path is a field, or an object that is returned with all its fields. \`id\` and \`version\` are always returned; the schemas of detections show them without this parameter, with every member. Paths: ${[...KNOWN_PATHS].join(', ')}`,
     example: 'first_detected_at,strength,article.url',
   },
   schema_version: {
-    ...single(choice({ [SCHEMA_VERSION]: SCHEMA_VERSION })),
+    ...choice({ [SCHEMA_VERSION]: SCHEMA_VERSION }),
     description: 'The default and only value.',
     example: SCHEMA_VERSION,
   },
@@ -53,7 +49,7 @@ export const STREAM_PARAMETERS = {
     example: [7001],
   },
   content_type: {
-    ...single(choice(Object.fromEntries(CONTENT_TYPES.map((type): [string, ContentType] => [type, type])))),
+    ...choice(Object.fromEntries(CONTENT_TYPES.map((type): [string, ContentType] => [type, type]))),
     description: 'A content type that the key can read. Default: all of them.',
     example: 'text',
   },
@@ -85,7 +81,7 @@ export const FILTER_PARAMETERS = {
     example: ['example.org'],
   },
   min_band: {
-    ...single(BAND),
+    ...BAND,
     description: 'This band or stronger. Bands rank the same for both content types.',
     example: 'medium',
   },
@@ -95,21 +91,21 @@ export const FILTER_PARAMETERS = {
     example: ['high', 'max'],
   },
   min_score: {
-    ...single(integer(0, 100)),
+    ...integer(0, 100),
     description: 'Minimum `strength.score`, compared after rounding to a whole number.',
     example: 50,
   },
   print: {
-    ...single(BOOLEAN),
+    ...BOOLEAN,
     description: 'true: print articles only. false: everything else. Images are never print.',
     example: false,
   },
   source_id: {
-    ...single(shortText(SOURCE_ID_CHARACTERS_MAX)),
+    ...shortText(SOURCE_ID_CHARACTERS_MAX),
     description: 'Exact match of `source.id`.',
     example: 'urn:newsml:agency.example:20261121:story-1',
   },
-  article_id: { ...single(NUMBER), description: 'Matches `article.id`.', example: 456 },
+  article_id: { ...NUMBER, description: 'Matches `article.id`.', example: 456 },
 } satisfies Table;
 
 /** Null: the filter was not sent. */
@@ -170,19 +166,6 @@ function isNotIn(column: string, parameter: string): string {
 
 /** Those that both lists of detections take. */
 export const LIST_PARAMETERS = { ...STREAM_PARAMETERS, ...FILTER_PARAMETERS, ...VIEW_PARAMETERS };
-
-export type ListValues = ReturnType<typeof listValues>;
-
-/** The values of {@link LIST_PARAMETERS} by what they are for; `projection` null: every field. */
-export function listValues({
-  subscription_id,
-  content_type,
-  fields: projection,
-  schema_version: _,
-  ...filters
-}: ValuesOf<typeof LIST_PARAMETERS>) {
-  return { selection: { subscription_id, content_type }, filters, projection };
-}
 
 export const LIMIT = {
   ...defaulted(integer(1, PAGE_ROWS_MAX), PAGE_ROWS_DEFAULT),

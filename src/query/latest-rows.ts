@@ -39,14 +39,14 @@ const SELECT_NEWEST_PLACE = 'SELECT place, first_detected_at FROM detection WHER
  */
 export function newestRows(
   db: Database,
-  wanted: { readonly selection: StreamSelection; readonly filters: DetectionFilters },
+  wanted: StreamSelection & DetectionFilters,
   limit: number,
 ): StreamRow[] {
   return reading(db, () => {
-    const streams = knownStreams(db, wanted.selection)
+    const streams = knownStreams(db, wanted)
       .sort((a, b) => b.position - a.position)
       .slice(0, limit);
-    const filter = filterSql(wanted.filters);
+    const filter = filterSql(wanted);
     const scanned = Math.max(limit, Math.floor(SCANNED_MAX / Math.max(1, streams.length)));
     const select = db.prepare<unknown[], StreamRow>(newestOfStream(filter.sql));
     const rows = streams.flatMap(({ ordinal }) => select.all({ ...filter.values, ordinal, scanned, limit }));
@@ -74,19 +74,21 @@ export function versionRows(
     const found = db.prepare<unknown[], { place: number; first_detected_at: number }>(SELECT_NEWEST_PLACE);
     const newest = found.get(id);
     if (newest === undefined || storedStreams(db, [streamOfId(id)]).length === 0) return null;
-    const whole = span ?? wholeSpan(db, newest);
-    if (whole.low < placeOf(ordinalOf(newest.place), 1) || whole.high > newest.place) return null;
-    const half = SCANNED_MAX;
-    const isAll = whole.high - whole.low < 2 * half;
-    const beginning = { low: whole.low, high: whole.low + half - 1 };
-    const end = { low: whole.high - half + 1, high: whole.high };
-    const spans = isAll ? [whole] : [beginning, end];
+    const { low, high } = span ?? wholeSpan(db, newest);
+    if (low < placeOf(ordinalOf(newest.place), 1) || high > newest.place) return null;
+    const isAll = high - low < 2 * SCANNED_MAX;
+    const rest = { low: low + SCANNED_MAX, high: high - SCANNED_MAX };
+    const ends = [
+      { low, high: rest.low - 1 },
+      { low: rest.high + 1, high },
+    ];
+    const spans = isAll ? [{ low, high }] : ends;
     const article_id = Number(id.slice(id.lastIndexOf('.') + 1));
     const select = db.prepare<unknown[], StreamRow>(VERSIONS_BETWEEN);
     const rows = spans.flatMap((some) => select.all({ ...some, article_id }));
     rows.forEach(requireChecksum);
-    const next = isAll ? null : { low: whole.low + half, high: whole.high - half };
-    return { rows: rows.filter(({ body }) => body.startsWith(`{"id":"${id}",`)), next };
+    const own = rows.filter(({ body }) => body.startsWith(`{"id":"${id}",`));
+    return { rows: own, next: isAll ? null : rest };
   });
 }
 

@@ -6,7 +6,6 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import { cleanText, cutAtSecret } from '../printable.ts';
 import { Refused } from '../refused.ts';
-import { text, type ValueKind } from './value-kinds.ts';
 
 export interface Parameter<Value = unknown> {
   /** Repeated and comma-separated, where another parameter is given once. */
@@ -37,39 +36,44 @@ type ValueOf<One> =
 
 export type ValuesOf<Table extends ParameterTable> = { readonly [Name in keyof Table]: ValueOf<Table[Name]> };
 
-export function single<Value>(kind: ValueKind<Value>): Parameter<Value> {
-  return { isList: false, read: ([value = ''], name) => readValue(kind, value, name), schema: kind.schema };
+/**
+ * A parameter that is given once.
+ * @param parse gives null for a text that is no value; @param must what the detail says of such a text, after "must"
+ * @param schema a reference in it names a component of the OpenAPI document
+ */
+export function single<Value>(
+  parse: (text: string) => Value | null,
+  must: string,
+  schema: TSchema,
+): Parameter<Value> {
+  const read = ([text = '']: readonly string[], name: string) => {
+    const value = parse(text);
+    if (value === null) throw invalid(`${name}: must ${must}`);
+    return value;
+  };
+  return { isList: false, read, schema };
 }
 
-export const ANY_TEXT = single(text());
-
 /** A parameter with a default. @param written the default as the document shows it */
-export function defaulted<Value>(kind: ValueKind<Value>, written: string | number) {
-  const parameter = single(kind);
-  const fallback = parameter.read([`${written}`], 'default');
-  return { ...parameter, fallback, schema: { ...kind.schema, default: written } };
+export function defaulted<Value>({ isList, read, schema }: Parameter<Value>, written: string | number) {
+  const fallback = read([`${written}`], 'default');
+  return { isList, read, schema: { ...schema, default: written }, fallback };
 }
 
 /** A list without duplicates. @param countMax once duplicates are gone */
-export function list<Value>(kind: ValueKind<Value>, countMax = Number.POSITIVE_INFINITY): Parameter<Value[]> {
+export function list<Value>(one: Parameter<Value>, countMax = Number.POSITIVE_INFINITY): Parameter<Value[]> {
   return {
     isList: true,
     read(texts, name) {
-      const values = [...new Set(texts.map((text) => readValue(kind, text, name)))];
+      const values = [...new Set(texts.map((text) => one.read([text], name)))];
       if (values.length > countMax) throw invalid(`${name}: must not have more than ${countMax} values`);
       return values;
     },
-    schema: Type.Array(kind.schema, {
+    schema: Type.Array(one.schema, {
       minItems: 1,
       ...(Number.isFinite(countMax) && { maxItems: countMax }),
     }),
   };
-}
-
-function readValue<Value>({ parse, must }: ValueKind<Value>, written: string, name: string): Value {
-  const value = parse(written);
-  if (value === null) throw invalid(`${name}: must ${must}`);
-  return value;
 }
 
 /** @param raw what follows the `?`, without it; empty when there is none; @throws Refused `invalid_request` */

@@ -7,7 +7,7 @@
  * each second, though a backfill may have given a million detections the same one. So only seconds that end within the
  * page are read whole, and of the one in which it ends only the beginning, as the index has it.
  */
-import type { ContentType, StreamName } from '../detection/content-type.ts';
+import type { StreamName } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/api-limits.ts';
 import { type Database, preparedOnce, reading } from '../store/database.ts';
 import { asOfMs, readStreamHead } from './as-of.ts';
@@ -21,34 +21,31 @@ import {
 } from './detection-text.ts';
 import { type FilterSql, filterSql } from './filters.ts';
 import type { Period } from './period.ts';
-import type { PeriodParameters, PeriodSort } from './period-request.ts';
+import type { PeriodSort } from './period-request.ts';
 import {
   asItComes,
-  type StoredStream,
+  NO_ROWS,
+  type PageQuery,
+  type Stored,
   statementFamily,
   storedStreams,
   streamArms,
   streamValues,
 } from './stored-streams.ts';
 
-export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' | 'limit' | 'projection'> {
-  /** At most eight. */
-  readonly streams: readonly StreamName[];
-  /** What `as_of` covers. */
-  readonly content_types: readonly ContentType[];
+/** At most eight streams. */
+export interface PeriodQuery extends PageQuery {
+  readonly sort: PeriodSort;
   readonly period: Period;
   /** The last detection of the previous page; null for the first page. */
   readonly after: PeriodPlace | null;
-  readonly baseUrl: Buffer;
 }
 
-const NO_ROWS = { data: Buffer.alloc(0), rows: 0 };
 /** Sort before and after every id. */
 const FIRST_ID = '';
 const LAST_ID = '~';
 
-/** With the streams of it that are stored. */
-type Query = Omit<PeriodQuery, 'streams'> & { readonly streams: readonly StoredStream[] };
+type Query = Stored<PeriodQuery>;
 
 /** What a page can read, in the direction of reading. */
 interface Span {

@@ -5,7 +5,7 @@ import { PERIOD_DAYS_MAX, PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/a
 import { zoneId, zoneName } from '../time-zone.ts';
 import { isDay } from '../zone-days.ts';
 import { hashRequest } from './cursors.ts';
-import { type DetectionFilters, LIMIT, LIST_PARAMETERS, type ListValues, listValues } from './filters.ts';
+import { FILTER_PARAMETERS, LIMIT, LIST_PARAMETERS } from './filters.ts';
 import {
   type DocumentedParameter,
   defaulted,
@@ -16,7 +16,7 @@ import {
 } from './parameters.ts';
 import type { PeriodEnd } from './period.ts';
 import { type ReadableSubscription, selectStreams } from './streams.ts';
-import { choice, INSTANT_EXPECTED, readInstant, text, type ValueKind } from './value-kinds.ts';
+import { choice, INSTANT_EXPECTED, readInstant, text } from './value-kinds.ts';
 
 /** The direction of time; detections of one second are in ascending order of id in both. */
 export type PeriodSort = 'ascending' | 'descending';
@@ -25,25 +25,26 @@ const SORT = choice<PeriodSort>({ '-first_detected_at': 'descending', first_dete
 
 const END_EXPECTED = `a date such as 2026-11-21, or ${INSTANT_EXPECTED}`;
 const END = {
-  ...single<PeriodEnd>({
-    parse(written) {
+  ...single<PeriodEnd>(
+    (written) => {
       if (isDay(written)) return { kind: 'day', day: written };
       const ms = readInstant(written);
       return ms === null ? null : { kind: 'instant', ms };
     },
-    must: `be ${END_EXPECTED}`,
-    schema: Type.String({ minLength: 10 }),
-  }),
+    `be ${END_EXPECTED}`,
+    Type.String({ minLength: 10 }),
+  ),
   required: END_EXPECTED,
 };
 
-const TIME_ZONE: ValueKind<string> = {
-  parse: (name) => (zoneName(name) === null ? null : name),
-  must: 'be an IANA time zone name such as Europe/Berlin',
-  schema: Type.String({ minLength: 1 }),
-};
+const TIME_ZONE = single(
+  (name) => (zoneName(name) === null ? null : name),
+  'be an IANA time zone name such as Europe/Berlin',
+  Type.String({ minLength: 1 }),
+);
 
-const OWN_PARAMETERS = {
+/** `time_zone` is kept as written; `cursor` is decoded with the hash of the whole request. */
+export const PERIOD_PARAMETERS = {
   from: {
     ...END,
     description:
@@ -56,7 +57,7 @@ const OWN_PARAMETERS = {
     example: '2026-11-30',
   },
   time_zone: {
-    ...single(TIME_ZONE),
+    ...TIME_ZONE,
     description:
       "IANA time zone for dates. Default: the subscription's own time zone when the request covers exactly one subscription, otherwise UTC.",
     example: 'Europe/Berlin',
@@ -71,23 +72,13 @@ const OWN_PARAMETERS = {
     description: `Maximum number of rows in a page. The effective maximum is ${PERIOD_ROWS_MAX} when the request covers more than one stream (subscription and content type). It may change between pages.`,
   },
   cursor: {
-    ...single(text(Type.Ref('QueryCursor'))),
+    ...text(Type.Ref('QueryCursor')),
     description:
       '`next_cursor` from the previous page of the same request. It is rejected when the period or filters changed. Without `subscription_id`, it stays valid when the subscriptions of the key change.',
     example: 'AQ9cVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
   },
+  ...LIST_PARAMETERS,
 } satisfies Record<string, DocumentedParameter>;
-
-export const PERIOD_PARAMETERS = { ...OWN_PARAMETERS, ...LIST_PARAMETERS };
-
-/** `time_zone` as written; `cursor` is decoded with the hash of the whole request. */
-export interface PeriodParameters extends ValuesOf<typeof OWN_PARAMETERS>, ListValues {}
-
-/** @param raw the query string without its `?`; @throws Refused `invalid_request` */
-export function parsePeriodParameters(raw: string): PeriodParameters {
-  const { from, to, time_zone, sort, limit, cursor, ...list } = readParameters(raw, PERIOD_PARAMETERS);
-  return { from, to, time_zone, sort, limit, cursor, ...listValues(list) };
-}
 
 /** Who asks: the account of the key, and what the key reads. */
 export interface PeriodReader {
@@ -101,14 +92,18 @@ export type PeriodRequest = ReturnType<typeof readPeriodRequest>;
 export const START_AGAIN =
   ". If the key's subscriptions changed since the first page, start again without a cursor";
 
-/** @param enabled content types whose export is switched on; @throws Refused `invalid_request` */
+/**
+ * @param raw the query string without its `?`; @param enabled content types whose export is switched on
+ * @throws Refused `invalid_request`
+ */
 export function readPeriodRequest(
-  asked: PeriodParameters,
+  raw: string,
   { account, subscriptions }: PeriodReader,
   enabled: ReadonlySet<ContentType>,
 ) {
+  const asked = readParameters(raw, PERIOD_PARAMETERS);
   const again = asked.cursor === null ? '' : START_AGAIN;
-  const selected = selectStreams(subscriptions, asked.selection, enabled, again);
+  const selected = selectStreams(subscriptions, asked, enabled, again);
   const { streams, content_types, subscriptions: read } = selected;
   if (read.length > SUBSCRIPTIONS_MAX)
     throw invalid(
@@ -117,37 +112,38 @@ export function readPeriodRequest(
     );
   const [first, ...others] = read;
   const ownZone = first !== undefined && others.length === 0 ? first.time_zone : 'UTC';
-  const time_zone = asked.time_zone ?? ownZone;
+  const resolved_zone = asked.time_zone ?? ownZone;
   return {
+    ...asked,
     streams,
     content_types,
-    time_zone,
-    zone: zoneId(time_zone),
+    /** The name that a first page shows, and its IANA id. */
+    resolved_zone,
+    zone: zoneId(resolved_zone),
     limit: streams.length > 1 ? Math.min(asked.limit, PERIOD_ROWS_MAX) : asked.limit,
     hash: hashOf(account.id, asked),
   };
 }
 
-/** Covers the account and the request, not what the key reads now: that may change during a walk. */
-function hashOf(account: string, asked: PeriodParameters): string {
-  const { from, to, time_zone, sort, selection, filters } = asked;
+/**
+ * Covers the account and the request, not what the key reads now: that may change during a walk. Of the filters those
+ * that are sent, in the order of their table; lists are sorted, since their order has no meaning.
+ */
+function hashOf(account: string, asked: ValuesOf<typeof PERIOD_PARAMETERS>): string {
+  const { from, to, time_zone, sort, subscription_id, content_type } = asked;
+  const filters = Object.entries(asked).filter(
+    ([name, value]) => name in FILTER_PARAMETERS && value !== null,
+  );
   return hashRequest([
     account,
     from,
     to,
     time_zone === null ? null : zoneId(time_zone),
     sort,
-    selection.subscription_id?.toSorted(compare) ?? null,
-    selection.content_type,
-    normalForm(filters),
+    subscription_id?.toSorted(compare) ?? null,
+    content_type,
+    filters.flatMap(([name, value]) => [name, Array.isArray(value) ? value.toSorted(compare) : value]),
   ]);
-}
-
-/** The filters sent, in the order of their table; lists are sorted, since their order has no meaning. */
-function normalForm(filters: DetectionFilters): unknown[] {
-  return Object.entries(filters).flatMap(([name, value]) =>
-    value === null ? [] : [name, Array.isArray(value) ? value.toSorted(compare) : value],
-  );
 }
 
 function compare(a: number | string, b: number | string): number {

@@ -7,6 +7,8 @@ import { type ContentType, type StreamName, streamName, streamParts } from '../d
 import { getOrMake } from '../get-or-make.ts';
 import { type Database, preparedOnce, type Statement } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
+import type { DetectionFilters } from './filters.ts';
+import type { Projection } from './projection.ts';
 
 export interface StoredStream {
   readonly name: StreamName;
@@ -17,6 +19,26 @@ export interface StoredStream {
   readonly sequence: number;
   readonly position: number;
 }
+
+/** What both lists are asked for. */
+export interface PageQuery {
+  readonly streams: readonly StreamName[];
+  /** What `as_of` covers. */
+  readonly content_types: readonly ContentType[];
+  readonly filters: DetectionFilters;
+  readonly limit: number;
+  /** Null: every field. */
+  readonly projection: Projection | null;
+  /** As JSON text has it. */
+  readonly baseUrl: Buffer;
+}
+
+/** With the streams of it that are stored. */
+export type Stored<Query extends PageQuery> = Omit<Query, 'streams'> & {
+  readonly streams: readonly StoredStream[];
+};
+
+export const NO_ROWS = { data: Buffer.alloc(0), rows: 0 };
 
 /** Found by the index, read from the table: if the names differ, one of them is damaged. */
 export const FIND_STREAM = `

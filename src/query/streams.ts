@@ -16,11 +16,10 @@ export interface ReadableSubscription {
  */
 export function selectStreams<Subscription extends ReadableSubscription>(
   subscriptions: readonly Subscription[],
-  selection: StreamSelection,
+  { subscription_id: ids, content_type: type }: StreamSelection,
   enabled: ReadonlySet<ContentType>,
   advice = '',
 ) {
-  const { subscription_id: ids, content_type: type } = selection;
   if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id)))
     throw invalid(
       `subscription_id: every value must be one of the key's subscriptions; GET /v1/me lists them${advice}`,

@@ -1,54 +1,43 @@
-/** Kinds of values that parameters take: how one is read, what a detail says of it, and its JSON Schema. */
+/** The kinds of parameters: how a value is read, what a detail says of it, and its JSON Schema. */
 import { domainToASCII } from 'node:url';
 import { type TSchema, Type } from '@sinclair/typebox';
 import { grouped } from '../counted.ts';
 import { parseInstant } from '../time.ts';
-
-export interface ValueKind<Value> {
-  /** @returns null where the text is no such value */
-  readonly parse: (text: string) => Value | null;
-  /** Follows "must" in a detail. */
-  readonly must: string;
-  /** A reference in it names a component of the OpenAPI document. */
-  readonly schema: TSchema;
-}
+import { type Parameter, single } from './parameters.ts';
 
 /** An integer in its one spelling: no sign, no leading zero, no decimals. */
-export function integer(minimum: number, maximum: number): ValueKind<number> {
-  return {
-    parse(text) {
-      const value = /^(0|[1-9][0-9]{0,14})$/.test(text) ? Number(text) : -1;
-      return value < minimum || value > maximum ? null : value;
-    },
-    must: `be an integer from ${minimum} to ${grouped(maximum)}`,
-    schema: Type.Integer({ minimum, maximum }),
+export function integer(minimum: number, maximum: number): Parameter<number> {
+  const parse = (text: string) => {
+    const value = /^(0|[1-9][0-9]{0,14})$/.test(text) ? Number(text) : -1;
+    return value < minimum || value > maximum ? null : value;
   };
+  const must = `be an integer from ${minimum} to ${grouped(maximum)}`;
+  return single(parse, must, Type.Integer({ minimum, maximum }));
 }
 
 /** One of some words. @param values what each of them means; @param schema where it is another than these words */
-export function choice<Value>(values: Readonly<Record<string, Value>>, schema?: TSchema): ValueKind<Value> {
+export function choice<Value>(values: Readonly<Record<string, Value>>, schema?: TSchema): Parameter<Value> {
   const words = Object.keys(values);
   const last = words.at(-1) ?? '';
   const literals = words.map((word) => Type.Literal(word));
-  return {
-    parse: (text) => (Object.hasOwn(values, text) ? (values[text] ?? null) : null),
-    must: `be ${words.length > 1 ? `${words.slice(0, -1).join(', ')} or ` : ''}${last}`,
-    schema: schema ?? (literals.length === 1 ? Type.Literal(last) : Type.Union(literals)),
-  };
+  return single(
+    (text) => (Object.hasOwn(values, text) ? (values[text] ?? null) : null),
+    `be ${words.length > 1 ? `${words.slice(0, -1).join(', ')} or ` : ''}${last}`,
+    schema ?? (literals.length === 1 ? Type.Literal(last) : Type.Union(literals)),
+  );
 }
 
 export const BOOLEAN = choice({ true: true, false: false }, Type.Boolean());
 
-export function text(schema: TSchema = Type.String({ minLength: 1 })): ValueKind<string> {
-  return { parse: (any) => any, must: 'be a text', schema };
+export function text(schema: TSchema = Type.String({ minLength: 1 })): Parameter<string> {
+  return single((any) => any, 'be a text', schema);
 }
 
-export function shortText(maxLength: number): ValueKind<string> {
-  return {
-    parse: (any) => ([...any].length > maxLength ? null : any),
-    must: `not exceed ${maxLength} characters`,
-    schema: Type.String({ minLength: 1, maxLength }),
-  };
+export const ANY_TEXT = text();
+
+export function shortText(maxLength: number): Parameter<string> {
+  const parse = (any: string) => ([...any].length > maxLength ? null : any);
+  return single(parse, `not exceed ${maxLength} characters`, Type.String({ minLength: 1, maxLength }));
 }
 
 const DOMAIN_CHARACTERS_MAX = 253;
@@ -65,11 +54,11 @@ export function parseDomain(text: string): string | null {
   return domain.split('.').every((label) => LABEL.test(label)) ? domain : null;
 }
 
-export const DOMAIN: ValueKind<string> = {
-  parse: parseDomain,
-  must: 'be a domain such as example.com, without a path, port, query, fragment or user name',
-  schema: Type.String({ minLength: 1 }),
-};
+export const DOMAIN = single(
+  parseDomain,
+  'be a domain such as example.com, without a path, port, query, fragment or user name',
+  Type.String({ minLength: 1 }),
+);
 
 /** Up to nine fractional digits: Python writes six, Go and Java nine. They are cut to milliseconds. */
 const INSTANT_FORM = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i;
@@ -85,8 +74,4 @@ export function readInstant(text: string): number | null {
   return INSTANT_FORM.test(spelled) ? parseInstant(spelled) : null;
 }
 
-export const INSTANT: ValueKind<number> = {
-  parse: readInstant,
-  must: `be ${INSTANT_EXPECTED}`,
-  schema: Type.String({ format: 'date-time' }),
-};
+export const INSTANT = single(readInstant, `be ${INSTANT_EXPECTED}`, Type.String({ format: 'date-time' }));

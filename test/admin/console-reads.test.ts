@@ -259,7 +259,7 @@ test('history: the audit trail, newest first, filtered', async () => {
   assert.deepEqual((await audit(`?to=${yesterday}`)).entries, []);
   assert.deepEqual((await audit(`?from=${formatMs(Date.now() + DAY_MS)}`)).entries, []);
   for (const wrong of ['yesterday', '2026-02-30'])
-    assert.match((await ui.ask(`history/audit?from=${wrong}`)).text, /"status":400.*from: expected a day/);
+    assert.match((await ui.ask(`history/audit?from=${wrong}`)).text, /"status":400.*from: must be a day/);
 });
 
 test('the manual: its topics, a search, a topic', async () => {

@@ -21,7 +21,7 @@ import { newRow } from '../support/export-files.ts';
 import { createCopied, streamWriterOn, variedRows } from '../support/history.ts';
 import { patched } from '../support/patched-fs.ts';
 import { createTestStore, textRow, textRows } from '../support/store.ts';
-import { changesQuery, checkStreams } from '../support/streams.ts';
+import { after, changesQuery, checkStreams } from '../support/streams.ts';
 
 class Stopping extends Error {}
 
@@ -137,10 +137,8 @@ test('others can read during a removal, even if it deletes the newest rows', asy
   const streams = [streamName(8001, 'text')];
   const read: number[] = [];
   const between = async () => {
-    for (const position of [0, 1]) {
-      const start = { kind: 'after', position } as const;
-      read.push(readChangesPage(store.reader, changesQuery({ streams, start })).rows);
-    }
+    for (const position of [0, 1])
+      read.push(readChangesPage(store.reader, changesQuery({ streams, start: after(position) })).rows);
   };
   const writer = streamWriterOn(store.writer, store.folder);
   await removeRows(writer, [7001], { between, tell: () => {} });

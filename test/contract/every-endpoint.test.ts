@@ -173,6 +173,7 @@ test('400: unknown, empty, repeated and out-of-range parameters, with rate-limit
     [`${PERIOD}&limit=1&limit=1`, 'limit'],
     [`${PERIOD}&limit=1001`, 'limit'],
     [`${ONE}?since=2026-11-21T00:00:00Z`, 'since'],
+    [`${ONE}?limit=1`, 'limit'],
     [`${ME}?x=1`, 'x'],
     [`${SCHEMA}?fields=id`, 'fields'],
     ['/v1/detections/changes?cursor=x', 'cursor'],

@@ -43,7 +43,7 @@ function recordOf(data: string): Recorded {
   const one = { streams: STREAMS, projection: null, baseUrl: BASE_URL };
   return {
     changes,
-    detections: ids.map((id) => readOneDetection(db, { id, ...one }) ?? ''),
+    detections: ids.map((id) => readOneDetection(db, id, one) ?? ''),
     tables: Object.fromEntries(LOGGED_TABLES.map((table) => [table, rowsOf(db, table)])),
   };
 }

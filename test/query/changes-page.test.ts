@@ -11,7 +11,7 @@ import type { Database } from '../../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';
 import { forAll } from '../support/for-all.ts';
 import { createTestStore, type TestRow, testId, testMatch, textRow } from '../support/store.ts';
-import { changesQuery, STREAMS } from '../support/streams.ts';
+import { after, changesQuery, STREAMS } from '../support/streams.ts';
 
 const query = (changes: Partial<ChangesQuery>) =>
   changesQuery({ baseUrl: Buffer.from('https://api.example/ww'), ...changes });
@@ -24,7 +24,7 @@ function rowsOf(data: Buffer): { id: string; version: number; event: string }[] 
 function walk(db: Database, first: ChangesQuery) {
   const seen: string[] = [];
   const pages = [];
-  let start = first.start;
+  let { start } = first;
   for (let count = 0; count < 10_000; count += 1) {
     const page = readChangesPage(db, { ...first, start });
     const rows = rowsOf(page.data);
@@ -33,7 +33,7 @@ function walk(db: Database, first: ChangesQuery) {
     if (start.kind === 'after') assert.ok(page.position >= start.position);
     seen.push(...rows.map((row) => `${row.id} ${row.version}`));
     pages.push(page);
-    start = { kind: 'after', position: page.position };
+    start = after(page.position);
     if (!page.has_more) return { seen, pages };
   }
   throw new Error('the walk does not end');
@@ -81,7 +81,7 @@ test('a page ends after fifty chunks, with a cursor past the filtered rows', () 
   const page = readChangesPage(store.reader, first);
   assert.deepEqual([page.rows, page.has_more, page.position], [0, true, scanned + 1]);
   assert.deepEqual(walk(store.reader, first).seen, ['t.7001.1.2 1']);
-  const exact = query({ ...first, start: { kind: 'after', position: 4 } });
+  const exact = query({ ...first, start: after(4) });
   assert.deepEqual(readChangesPage(store.reader, exact).has_more, false, 'exactly fifty chunks remain');
   const none = query({ ...first, filters: { ...NO_FILTERS, article_id: 3 } });
   assert.equal(walk(store.reader, none).pages.length, 2);
@@ -93,9 +93,9 @@ test('has_more is false when the last row of the streams is on a full page', () 
   store.deliver([one(7001), one(7001), one(7003)], 1000);
   const page = readChangesPage(store.reader, query({ limit: 2 }));
   assert.deepEqual([page.rows, page.has_more, page.position], [2, false, 3]);
-  const again = readChangesPage(store.reader, query({ start: { kind: 'after', position: page.position } }));
+  const again = readChangesPage(store.reader, query({ start: after(page.position) }));
   assert.deepEqual([again.rows, again.has_more, again.position], [0, false, 3]);
-  const ahead = readChangesPage(store.reader, query({ start: { kind: 'after', position: 900 } }));
+  const ahead = readChangesPage(store.reader, query({ start: after(900) }));
   assert.deepEqual([ahead.rows, ahead.has_more], [0, false]);
   assert.equal(ahead.position, 900, 'a cursor must not go back');
   const nothing = readChangesPage(store.reader, query({ streams: [], content_types: [] }));

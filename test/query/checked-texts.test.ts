@@ -22,8 +22,8 @@ const [FIRST = '', SECOND = ''] = IDS;
 const period = ({ reader }: TestStore, more: Partial<PeriodQuery> = {}) =>
   `${readPeriodPage(reader, periodQuery({ streams: [STREAM], ...more })).data}`;
 
-const one = (store: TestStore, projection: Parameters<typeof readOneDetection>[1]['projection'] = null) =>
-  readOneDetection(store.reader, { id: SECOND, streams: [STREAM], projection, baseUrl: BASE_URL });
+const one = (store: TestStore, projection: PeriodQuery['projection'] = null) =>
+  readOneDetection(store.reader, SECOND, { streams: [STREAM], projection, baseUrl: BASE_URL });
 
 /** Still JSON, with the same members and length. */
 const OTHER_TEXT = `replace(body, '"medium"', '"mediun"')`;
@@ -40,7 +40,7 @@ const READS: Readonly<Record<string, (store: TestStore) => unknown>> = {
 
 const READS_OF_VERSIONS: typeof READS = {
   'the newest rows of the console': ({ reader }) =>
-    newestRows(reader, { selection: EVERY_STREAM, filters: NO_FILTERS }, 10),
+    newestRows(reader, { ...EVERY_STREAM, ...NO_FILTERS }, 10),
   'the versions of the console': ({ reader }) => versionRows(reader, SECOND, null),
 };
 

@@ -2,23 +2,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ContentType } from '../../src/detection/content-type.ts';
+import { readParameters } from '../../src/query/parameters.ts';
 import { requireFewShards, resolvePeriod, wholeSeconds } from '../../src/query/period.ts';
-import {
-  type PeriodReader,
-  parsePeriodParameters,
-  readPeriodRequest,
-} from '../../src/query/period-request.ts';
+import { PERIOD_PARAMETERS, type PeriodReader, readPeriodRequest } from '../../src/query/period-request.ts';
 import { zoneId } from '../../src/time-zone.ts';
 import { words } from '../support/words.ts';
 
 const NOW_MS = Date.parse('2026-11-21T12:00:00.500Z');
 
+const parse = (query: string) => readParameters(query, PERIOD_PARAMETERS);
 const refused = (run: () => unknown, message: RegExp) =>
   assert.throws(run, { code: 'invalid_request', message });
 
 function resolve(from: string, to: string, zone = 'UTC', nowMs = NOW_MS) {
   const ends = `from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}`;
-  return resolvePeriod(parsePeriodParameters(ends), zoneId(zone), nowMs);
+  return resolvePeriod(parse(ends), zoneId(zone), nowMs);
 }
 
 const refusedPeriod = (message: RegExp, ...asked: Parameters<typeof resolve>) =>
@@ -41,7 +39,7 @@ test('instants have Z or an offset and up to nine fractional digits; a raw + in 
   assert.equal(shown('2026-11-20T08:00:00Z', '2026-11-20T10:00:00+01:00'), expected);
   assert.equal(shown('2026-11-20T08:00:00.000Z', '2026-11-20T10:00:00.000 01:00'), expected);
   assert.equal(shown('2026-11-20T03:00:00-05:00', '2026-11-20T09:00:00Z', 'Europe/Berlin'), expected);
-  const raw = parsePeriodParameters('from=2026-11-20T08:00:00+00:00&to=2026-11-20');
+  const raw = parse('from=2026-11-20T08:00:00+00:00&to=2026-11-20');
   assert.deepEqual(raw.from, { kind: 'instant', ms: Date.parse('2026-11-20T08:00:00Z') });
   assert.deepEqual(raw.to, { kind: 'day', day: '2026-11-20' });
 });
@@ -52,10 +50,10 @@ test('a bound is strictly a date or an instant', () => {
     refusedPeriod(/^from: must be a date/, text, '2026-11-20');
     refusedPeriod(/^to: must be a date/, '2026-11-19', text);
   }
-  refused(() => parsePeriodParameters('to=2026-11-20'), /^from: required/);
-  refused(() => parsePeriodParameters('from=2026-11-20'), /^to: required/);
-  refused(() => parsePeriodParameters('from=&to=2026-11-20'), /^from: must not be empty/);
-  const repeated = () => parsePeriodParameters('from=2026-11-20&from=2026-11-20&to=2026-11-20');
+  refused(() => parse('to=2026-11-20'), /^from: required/);
+  refused(() => parse('from=2026-11-20'), /^to: required/);
+  refused(() => parse('from=&to=2026-11-20'), /^from: must not be empty/);
+  const repeated = () => parse('from=2026-11-20&from=2026-11-20&to=2026-11-20');
   refused(repeated, /^from: must not be repeated/);
 });
 
@@ -120,14 +118,14 @@ test('a shard is a stream on a UTC day that the period touches; 64 are possible'
 
 test('sort and time zone accept only their values', () => {
   const period = 'from=2026-11-20&to=2026-11-20';
-  const sort = (text: string) => parsePeriodParameters(`${period}&sort=${text}`).sort;
-  assert.equal(parsePeriodParameters(period).sort, 'descending');
+  const sort = (text: string) => parse(`${period}&sort=${text}`).sort;
+  assert.equal(parse(period).sort, 'descending');
   assert.equal(sort('-first_detected_at'), 'descending');
   assert.equal(sort('first_detected_at'), 'ascending');
   for (const text of ['%2Bfirst_detected_at', 'id', 'asc', '-FIRST_DETECTED_AT', 'first_detected_at,id'])
     refused(() => sort(text), /^sort: must be/);
   const zone = (text: string) =>
-    parsePeriodParameters(`from=2026-11-20T00:00:00Z&to=2026-11-20T01:00:00Z&time_zone=${text}`).time_zone;
+    parse(`from=2026-11-20T00:00:00Z&to=2026-11-20T01:00:00Z&time_zone=${text}`).time_zone;
   for (const text of ['Europe/Berlin', 'europe/berlin', 'UTC', 'utc', 'Europe/Kyiv', 'Etc/GMT-3'])
     assert.equal(zone(text), text, 'as written');
   for (const text of words(`
@@ -151,25 +149,29 @@ const ENDS = 'from=2026-11-20&to=2026-11-20';
 
 function request(query: string, subscriptions: PeriodReader['subscriptions'], enabled = TYPES, ends = ENDS) {
   const reader = { account: { id: 'acme' }, subscriptions };
-  return readPeriodRequest(parsePeriodParameters(`${ends}${query}`), reader, new Set(enabled));
+  return readPeriodRequest(`${ends}${query}`, reader, new Set(enabled));
 }
 
 test('the time zone is the one given, else that of the only subscription, else UTC', () => {
   const one = [subscription(7001)];
   const two = [subscription(7001), subscription(7002, ['text'], 'Asia/Tokyo')];
-  assert.equal(request('', one).time_zone, 'Europe/Berlin');
-  assert.equal(request('', two).time_zone, 'UTC');
-  assert.equal(request('&subscription_id=7002', two).time_zone, 'Asia/Tokyo');
-  assert.equal(request('&subscription_id=7002,7002', two).time_zone, 'Asia/Tokyo');
-  assert.equal(request('&content_type=image', two).time_zone, 'Europe/Berlin', 'only one has images');
-  assert.equal(request('&subscription_id=7001,7002', two).time_zone, 'UTC');
-  assert.equal(request('&subscription_id=7002&content_type=image', two).time_zone, 'Asia/Tokyo');
-  assert.equal(request('', [...one, subscription(7002, [])]).time_zone, 'Europe/Berlin');
-  assert.equal(request('&time_zone=asia/tokyo', one).time_zone, 'asia/tokyo');
-  assert.equal(request('', one, ['text']).time_zone, 'Europe/Berlin');
-  assert.equal(request('', [], ['text']).time_zone, 'UTC');
+  assert.equal(request('', one).resolved_zone, 'Europe/Berlin');
+  assert.equal(request('', two).resolved_zone, 'UTC');
+  assert.equal(request('&subscription_id=7002', two).resolved_zone, 'Asia/Tokyo');
+  assert.equal(request('&subscription_id=7002,7002', two).resolved_zone, 'Asia/Tokyo');
+  assert.equal(request('&content_type=image', two).resolved_zone, 'Europe/Berlin', 'only one has images');
+  assert.equal(request('&subscription_id=7001,7002', two).resolved_zone, 'UTC');
+  assert.equal(request('&subscription_id=7002&content_type=image', two).resolved_zone, 'Asia/Tokyo');
+  assert.equal(request('', [...one, subscription(7002, [])]).resolved_zone, 'Europe/Berlin');
+  assert.equal(request('&time_zone=asia/tokyo', one).resolved_zone, 'asia/tokyo');
+  assert.equal(request('', one, ['text']).resolved_zone, 'Europe/Berlin');
+  assert.equal(request('', [], ['text']).resolved_zone, 'UTC');
   const photos = subscription(7002, ['image'], 'Asia/Tokyo');
-  assert.equal(request('', [...one, photos], ['text']).time_zone, 'Europe/Berlin', 'photos are switched off');
+  assert.equal(
+    request('', [...one, photos], ['text']).resolved_zone,
+    'Europe/Berlin',
+    'photos are switched off',
+  );
 });
 
 test('at most four subscriptions are read, named or not', () => {

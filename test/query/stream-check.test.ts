@@ -9,7 +9,7 @@ import { isDamage } from '../../src/store/database-errors.ts';
 import { changeDetections } from '../support/database-content.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
-import { changesQuery } from '../support/streams.ts';
+import { after, changesQuery } from '../support/streams.ts';
 
 const TEXT = streamName(7001, 'text');
 const IMAGE = streamName(7001, 'image');
@@ -28,10 +28,11 @@ function pageOf(store: TestStore, more: Parameters<typeof changesQuery>[0] = {})
   return readChangesPage(store.reader, changesQuery({ streams: [TEXT, IMAGE], ...more }));
 }
 
-const OTHER_LETTER = `UPDATE stream_row SET body = replace(body, '"event"', '"evenu"') WHERE position = 30`;
-
+const changed = (what: string, position: number) =>
+  `UPDATE stream_row SET ${what} WHERE position = ${position};`;
+const OTHER_LETTER = changed(`body = replace(body, '"event"', '"evenu"')`, 30);
 const gone = (at: string) => `DELETE FROM stream_row WHERE position ${at}`;
-const after = (position: number) => ({ start: { kind: 'after', position } }) as const;
+const from = (position: number) => ({ start: after(position) });
 
 const DAMAGES: readonly [
   what: string,
@@ -46,16 +47,16 @@ const DAMAGES: readonly [
   [
     'the row behind the cursor is gone, and the page is cut',
     gone('= 30'),
-    { ...after(20), limit: 1, streams: [TEXT] },
+    { ...from(20), limit: 1, streams: [TEXT] },
   ],
-  ['every row behind the cursor is gone', gone('> 40'), after(40)],
+  ['every row behind the cursor is gone', gone('> 40'), from(40)],
   [
     'a row lies behind others, where the page ends before',
-    'UPDATE stream_row SET position = 55 WHERE position = 10',
-    { ...after(0), limit: 2 },
+    changed('position = 55', 10),
+    { ...from(0), limit: 2 },
   ],
-  ['a row is of another stream', `UPDATE stream_row SET place = ${2 ** 34 + 9} WHERE position = 40`],
-  ['a sequence number is another', 'UPDATE stream_row SET place = place + 7 WHERE position = 30'],
+  ['a row is of another stream', changed(`place = ${2 ** 34 + 9}`, 40)],
+  ['a sequence number is another', changed('place = place + 7', 30)],
   [
     'a row stands twice',
     `INSERT INTO stream_row SELECT place + 2, 45, version, publisher_id, domain, band, score, print, source_hash,
@@ -63,26 +64,20 @@ const DAMAGES: readonly [
   ],
   [
     'two rows have changed places',
-    `UPDATE stream_row SET position = 1000 WHERE position = 10;
-    UPDATE stream_row SET position = 10 WHERE position = 30;
-    UPDATE stream_row SET position = 30 WHERE position = 1000;`,
+    changed('position = 1000', 10) + changed('position = 10', 30) + changed('position = 30', 1000),
   ],
   [
     'a position in the middle of a page is far ahead',
-    'UPDATE stream_row SET position = 45 WHERE position = 20',
+    changed('position = 45', 20),
     { streams: [IMAGE], limit: 2 },
   ],
-  [
-    'the last position of a stream is another',
-    'UPDATE stream_row SET position = 51 WHERE position = 50',
-    { streams: [TEXT] },
-  ],
+  ['the last position of a stream is another', changed('position = 51', 50), { streams: [TEXT] }],
   ['a head is another', "UPDATE stream SET sequence = 2 WHERE content_type = 'text'"],
   ['a head is ahead of all rows', "UPDATE stream SET position = 70 WHERE content_type = 'text'"],
   ['a head is gone', "DELETE FROM stream WHERE content_type = 'text'"],
   ['the last transaction is gone', 'DELETE FROM delivery WHERE first_position = 60', {}, 'new head'],
-  ['a text is no UTF-8', "UPDATE stream_row SET body = CAST(x'7bff7d' AS TEXT) WHERE position = 30"],
-  ['a text is cut off', 'UPDATE stream_row SET body = substr(body, 1, 50) WHERE position = 30'],
+  ['a text is no UTF-8', changed("body = CAST(x'7bff7d' AS TEXT)", 30)],
+  ['a text is cut off', changed('body = substr(body, 1, 50)', 30)],
   ['a letter of a text is another', OTHER_LETTER],
   [
     'a letter of a text is another, and fields are asked for',
@@ -103,7 +98,7 @@ const DAMAGES: readonly [
   [
     'the rows behind the cursor are gone, and a filter is set',
     gone('> 20'),
-    { ...after(20), filters: { ...NO_FILTERS, min_band: 1 } },
+    { ...from(20), filters: { ...NO_FILTERS, min_band: 1 } },
   ],
   [
     'times of delivery go back',
@@ -141,7 +136,7 @@ function withoutIndex(store: TestStore, index: string, sql: string): void {
 test('rows of several streams are refused if one has another position than the index, which orders them', () => {
   for (const more of [{}, { filters: { ...NO_FILTERS, min_band: 0 } }]) {
     using store = storeWithRows();
-    const sql = 'UPDATE stream_row SET position = 25 WHERE position = 30';
+    const sql = changed('position = 25', 30);
     withoutIndex(store, 'stream_row_by_position', sql);
     assert.throws(() => pageOf(store, more), isDamage);
   }
@@ -149,9 +144,9 @@ test('rows of several streams are refused if one has another position than the i
 
 test('a wrong index is refused if a row would be missed', () => {
   const cases: [index: string, sql: string, more: Parameters<typeof pageOf>[1]][] = [
-    ['stream_row_by_position', 'UPDATE stream_row SET position = 15 WHERE position = 30', textAfter(20)],
-    ['stream_row_by_position', 'UPDATE stream_row SET position = 45 WHERE position = 30', textAfter(30)],
-    ['stream_row_by_position', `UPDATE stream_row SET place = place + 10 WHERE position = 30`, { limit: 3 }],
+    ['stream_row_by_position', changed('position = 15', 30), textAfter(20)],
+    ['stream_row_by_position', changed('position = 45', 30), textAfter(30)],
+    ['stream_row_by_position', changed('place = place + 10', 30), { limit: 3 }],
     [
       'stream_by_name',
       "UPDATE stream SET content_type = 'picture' WHERE content_type = 'text'",
@@ -178,5 +173,5 @@ test('a schema with another name in it is damage, too', () => {
 });
 
 function textAfter(position: number): Parameters<typeof pageOf>[1] {
-  return { ...after(position), streams: [TEXT] };
+  return { ...from(position), streams: [TEXT] };
 }

@@ -12,6 +12,9 @@ const TYPES: readonly ContentType[] = ['text', 'image'];
 /** Those of the subscriptions 7001 and 7002. */
 export const STREAMS = [7001, 7002].flatMap((id) => TYPES.map((type) => streamName(id, type)));
 
+/** The start of a page of the change stream. */
+export const after = (position: number, epoch = 0) => ({ kind: 'after', position, epoch }) as const;
+
 /** What both lists are asked for by default: everything, in pages of 100. */
 const EVERYTHING = {
   streams: STREAMS,
@@ -24,7 +27,7 @@ const EVERYTHING = {
 
 /** A query for the change stream, by default from its beginning on. */
 export function changesQuery(more: Partial<ChangesQuery> = {}): ChangesQuery {
-  return { ...EVERYTHING, start: { kind: 'after', position: 0 }, recentDeliveries: new Map(), ...more };
+  return { ...EVERYTHING, start: after(0), recentDeliveries: new Map(), ...more };
 }
 
 /** A query for a period, by default for all of it, newest first. */
@@ -40,8 +43,7 @@ export function periodQuery(more: Partial<PeriodQuery> = {}): PeriodQuery {
 export function readStream(db: Database, { from = 0, ...more }: Partial<StreamRead> = {}): string {
   const pages: Buffer[] = [];
   for (let position = from; ; ) {
-    const start = { kind: 'after', position } as const;
-    const page = readChangesPage(db, changesQuery({ ...more, start, limit: 1000 }));
+    const page = readChangesPage(db, changesQuery({ ...more, start: after(position), limit: 1000 }));
     if (page.rows > 0) pages.push(page.data);
     if (!page.has_more) return pages.join(',');
     position = page.position;

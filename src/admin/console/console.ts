@@ -102,7 +102,6 @@ export function createConsole({ operations, lab, log }: ConsoleOptions) {
 }
 
 function tokenOf(body: Body): string | null {
-  const sent = body.kind === 'whole' ? body.bytes.toString() : '';
-  const { token } = Object(unlessError(null, () => JSON.parse(sent)));
+  const { token } = Object(unlessError(null, () => JSON.parse(body.toString())));
   return typeof token === 'string' ? token : null;
 }

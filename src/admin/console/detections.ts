@@ -13,11 +13,11 @@ import {
   STREAM_PARAMETERS,
 } from '../../query/filters.ts';
 import { knownStreams, newestRows, type StreamRow, versionRows } from '../../query/latest-rows.ts';
-import { ANY_TEXT, defaulted, invalid, readParameters, type ValuesOf } from '../../query/parameters.ts';
+import { defaulted, invalid, readParameters, type ValuesOf } from '../../query/parameters.ts';
 import type { Period } from '../../query/period.ts';
 import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
 import type { StoredStream } from '../../query/stored-streams.ts';
-import { integer } from '../../query/value-kinds.ts';
+import { ANY_TEXT, integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, formatSeconds, SECOND_MS } from '../../time.ts';
@@ -60,7 +60,7 @@ const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 export function readLive(sources: Sources, { query }: Read): DetectionsPage {
   const asked = readParameters(query, LIVE_PARAMETERS);
   const db = sources.detections();
-  const rows = newestRows(db, { selection: asked, filters: asked }, asked.limit);
+  const rows = newestRows(db, asked, asked.limit);
   const streams = isFiltered(asked) ? null : knownStreams(db, asked);
   const versions = streams?.reduce((sum, { sequence }) => sum + sequence, 0);
   const total = versions === undefined ? null : { rows: versions, or_more: false };
@@ -229,8 +229,8 @@ export function readOne(sources: Sources, { query }: Read) {
 }
 
 function currentEntry(sources: Sources, db: Database, id: string): DetectionEntry | null {
-  const asked = { id, streams: [streamOfId(id)], projection: null, baseUrl: baseUrlOf(sources) };
-  return JSON.parse(readOneDetection(db, asked) ?? 'null');
+  const asked = { streams: [streamOfId(id)], projection: null, baseUrl: baseUrlOf(sources) };
+  return JSON.parse(readOneDetection(db, id, asked) ?? 'null');
 }
 
 const ALWAYS_CHANGED = ['version', 'event'];

@@ -7,8 +7,8 @@ import { manualHtml } from '../../manual/html.ts';
 import { markdownOf, TOPICS } from '../../manual/topics.ts';
 import { readStatus } from '../../operations/status.ts';
 import { operationForms } from '../../operations/table.ts';
-import { ANY_TEXT, list, readParameters, single } from '../../query/parameters.ts';
-import { integer, text } from '../../query/value-kinds.ts';
+import { list, readParameters } from '../../query/parameters.ts';
+import { ANY_TEXT, integer } from '../../query/value-kinds.ts';
 import { Refused, reasonOf } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { MINUTE_MS } from '../../time.ts';
@@ -80,11 +80,11 @@ function stateOf(open: () => Database): unknown {
 }
 
 const FILE_PARAMETERS = {
-  outcome: list(text()),
+  outcome: list(ANY_TEXT),
   export: ANY_TEXT,
   /** A part of the name. */
   name: ANY_TEXT,
-  after: single(integer(0, Number.MAX_SAFE_INTEGER)),
+  after: integer(0, Number.MAX_SAFE_INTEGER),
 };
 
 function files(sources: Sources, { query }: Read) {
@@ -98,7 +98,7 @@ const ENTRIES_MAX = 50;
 
 const AUDIT_PARAMETERS = {
   ...PERIOD,
-  after: single(integer(0, Number.MAX_SAFE_INTEGER)),
+  after: integer(0, Number.MAX_SAFE_INTEGER),
   /** A part of an entry, as JSON, in any case: of a user, a command, an id. */
   words: ANY_TEXT,
 };

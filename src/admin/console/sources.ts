@@ -1,7 +1,7 @@
 /** What the views of the console read from, and the periods that they are asked for. */
 import type { Jobs } from '../../operations/jobs.ts';
 import type { Context, Live } from '../../operations/operation.ts';
-import { invalid, type Parameter, single } from '../../query/parameters.ts';
+import { single } from '../../query/parameters.ts';
 import { INSTANT, readInstant } from '../../query/value-kinds.ts';
 import type { Database } from '../../store/database.ts';
 import type { AskView } from '../thread-messages.ts';
@@ -16,12 +16,9 @@ export interface Sources extends Pick<Context, 'folder' | 'kind' | 'config' | 'n
 }
 
 /** A day, as forms send it, which stands for its beginning in UTC; or a time. Epoch milliseconds. */
-const END: Parameter<number> = {
-  ...single(INSTANT),
-  read([text = ''], name) {
-    const ms = readInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
-    if (ms === null) throw invalid(`${name}: expected a day such as 2026-11-21, or a time with Z`);
-    return ms;
-  },
-};
+const END = single(
+  (text) => readInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text),
+  'be a day such as 2026-11-21, or a time with Z',
+  INSTANT.schema,
+);
 export const PERIOD = { from: END, to: END };

@@ -6,7 +6,8 @@ import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../de
 import type { HeldFile } from '../../drop/waiting-names.ts';
 import { type FileReport, fileDocument, filesOfWindow } from '../../ingest/files/file-record.ts';
 import { heldIn } from '../../operations/windows.ts';
-import { ANY_TEXT, invalid, readParameters } from '../../query/parameters.ts';
+import { invalid, readParameters } from '../../query/parameters.ts';
+import { ANY_TEXT } from '../../query/value-kinds.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, parseInstant, WINDOW_MS } from '../../time.ts';
 import { newestDone, readExpectation } from '../../windows/ledger.ts';

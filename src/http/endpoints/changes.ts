@@ -17,10 +17,11 @@ import { Refused } from '../../refused.ts';
 import { releaseMemory } from '../../release-memory.ts';
 import { SECOND_MS } from '../../time.ts';
 import { AS_OF, closed, EXAMPLE_TIME, optional, ref, text } from '../description.ts';
-import type { Answer } from '../exchange.ts';
+import type { Answer, Exchange } from '../exchange.ts';
 import { NEXT_LINK, nextLink, pageBody } from '../next-link.ts';
-import type { KeyedCall, KeyedRoute } from '../routes.ts';
+import type { KeyedRoute } from '../routes.ts';
 import type { Service } from '../service.ts';
+import { countPage, verifyAgain } from '../verification.ts';
 import { preferredWaitSeconds } from '../waiting.ts';
 import { IMAGE_EXAMPLE, OF_DETECTIONS, TEXT_EXAMPLE } from './detection.ts';
 
@@ -90,24 +91,25 @@ function withEvent<Rest>({ id, version, ...rest }: Rest & { id: string; version:
 
 interface Reading {
   readonly service: Service;
-  readonly call: KeyedCall;
+  readonly exchange: Exchange;
   readonly asked: ChangesParameters;
   readonly keyId: string;
 }
 
-async function answerChanges(service: Service, call: KeyedCall, credential: Credential): Promise<Answer> {
-  const { accept = '', prefer, 'last-event-id': lastEventId } = call.request.headers;
+async function answerChanges(service: Service, exchange: Exchange, credential: Credential): Promise<Answer> {
+  const { request, query: raw, nowMs } = exchange;
+  const { accept = '', prefer, 'last-event-id': lastEventId } = request.headers;
   const asEvents = EVENTS_ASKED.test(accept);
   const resumed = asEvents ? lastEventId?.toString() : undefined;
-  const asked = parseChangesParameters(call.query, call.nowMs, service.streamCursors.decode, resumed);
+  const asked = parseChangesParameters(raw, nowMs, service.streamCursors.decode, resumed);
   const query = queryOf(service, asked, credential);
   await service.turns.take(credential.key_id);
-  service.allowance.require(credential, call.nowMs);
-  const page = readPageFrom(service.detections(), query, asked.epoch, service.onEndLost);
-  const reading = { service, call, asked, keyId: credential.key_id };
+  service.allowance.require(credential, nowMs);
+  const page = readPageFrom(service.detections(), query, service.onEndLost);
+  const reading = { service, exchange, asked, keyId: credential.key_id };
   if (asEvents) return { ...countsOf(page), ...EVENTS, body: { events: changeEvents(reading, page) } };
   const seconds = isCaughtUp(page) ? preferredWaitSeconds(prefer) : null;
-  return seconds === null ? answerOf(reading, page, call.nowMs) : answerAfterWait(reading, page, seconds);
+  return seconds === null ? answerOf(reading, page, nowMs) : answerAfterWait(reading, page, seconds);
 }
 
 /** @throws Refused `invalid_request`, for streams too */
@@ -116,13 +118,15 @@ function queryOf(
   asked: ChangesParameters,
   { subscriptions }: Credential,
 ): ChangesQuery {
-  const { streams, content_types } = selectStreams(subscriptions, asked.selection, enabledContentTypes);
+  const { streams, content_types } = selectStreams(subscriptions, asked, enabledContentTypes);
   if (streams.length > STREAMS_MAX)
     throw invalid(
       `subscription_id, content_type: the request covers ${streams.length} streams; at most ${STREAMS_MAX} are allowed. ` +
         'Name fewer subscriptions, or one content type',
     );
-  return { ...asked, streams, content_types, baseUrl: jsonBaseUrl(baseUrl), recentDeliveries };
+  const { start, limit, fields: projection } = asked;
+  const wanted = { start, limit, filters: asked, projection, streams, content_types };
+  return { ...wanted, baseUrl: jsonBaseUrl(baseUrl), recentDeliveries };
 }
 
 /** An empty page at the head: the client would poll again with its cursor. */
@@ -131,17 +135,21 @@ function isCaughtUp({ rows, has_more }: ChangesPage): boolean {
 }
 
 /** Reads the page after another, as a request of its own would: the credential is verified again before. */
-async function readNext({ service, call, asked, keyId }: Reading, last: ChangesPage): Promise<ChangesPage> {
+async function readNext(
+  { service, exchange, asked, keyId }: Reading,
+  { position, epoch }: ChangesPage,
+): Promise<ChangesPage> {
   await service.turns.take(keyId);
-  const start = { kind: 'after', position: last.position } as const;
-  const query = queryOf(service, { ...asked, start }, call.verifyAgain());
-  return readPageFrom(service.detections(), query, last.epoch, service.onEndLost);
+  const start = { kind: 'after', position, epoch } as const;
+  const credential = verifyAgain(service, exchange, OF_DETECTIONS.scope);
+  const query = queryOf(service, { ...asked, start }, credential);
+  return readPageFrom(service.detections(), query, service.onEndLost);
 }
 
 /** Waits until the page has rows, or the time is over. A change that filters drop only moves the cursor. */
 async function answerAfterWait(reading: Reading, first: ChangesPage, seconds: number): Promise<Answer> {
-  const { service, call, keyId } = reading;
-  const { socket } = call.request;
+  const { service, exchange, keyId } = reading;
+  const { socket } = exchange.request;
   const begun = performance.now();
   const idleMs = socket.timeout;
   // The idle timeout must not end the wait.
@@ -168,10 +176,10 @@ async function answerAfterWait(reading: Reading, first: ChangesPage, seconds: nu
  * client's next request is told the reason.
  */
 async function* changeEvents(reading: Reading, first: ChangesPage): AsyncGenerator<Buffer | string> {
-  const { service, call, keyId } = reading;
-  using wait = service.waiting.begin(keyId, null, call.request.socket);
+  const { service, exchange, keyId } = reading;
+  using wait = service.waiting.begin(keyId, null, exchange.request.socket);
   let page = first;
-  yield eventOf(reading, page, call.nowMs);
+  yield eventOf(reading, page, exchange.nowMs);
   let [sent, sentMs] = [page.position, monotonicMs()];
   // What changed while the event was sent wakes nobody: there is no wait before the next page.
   let restMs = 0;
@@ -182,7 +190,7 @@ async function* changeEvents(reading: Reading, first: ChangesPage): AsyncGenerat
       if (isCaughtUp(page) && restMs > 0) continue;
       if (isCaughtUp(page) && page.position === sent) yield ':\n\n';
       else {
-        call.countPage(countsOf(page));
+        countPage(service, exchange, countsOf(page));
         yield eventOf(reading, page, service.now());
       }
       [sent, sentMs, restMs] = [page.position, monotonicMs(), 0];
@@ -201,9 +209,9 @@ function eventOf({ service }: Reading, page: ChangesPage, nowMs: number): Buffer
   return event;
 }
 
-function answerOf({ service, call }: Reading, page: ChangesPage, nowMs: number): Answer {
+function answerOf({ service, exchange }: Reading, page: ChangesPage, nowMs: number): Answer {
   const cursor = service.streamCursors.encode(page);
-  const headers = page.has_more ? nextLink(service.baseUrl, CHANGES.path, call.query, cursor) : [];
+  const headers = page.has_more ? nextLink(service.baseUrl, CHANGES.path, exchange.query, cursor) : [];
   return { ...countsOf(page), body: bodyOf(page, cursor, nowMs), headers };
 }
 

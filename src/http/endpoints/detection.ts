@@ -7,7 +7,7 @@ import { decode, invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
 import { EXAMPLE_TIME } from '../description.ts';
-import type { KeyedRoute } from '../routes.ts';
+import { type KeyedRoute, lastSegment } from '../routes.ts';
 
 export const OF_DETECTIONS = {
   method: 'GET',
@@ -96,13 +96,13 @@ export const DETECTION: KeyedRoute = {
     },
   },
   problems: ['not_found'],
-  answer({ detections, enabledContentTypes, baseUrl, allowance }, call, credential) {
-    const id = readId(call.segment);
-    const { fields: projection } = readParameters(call.query, VIEW_PARAMETERS);
+  answer({ detections, enabledContentTypes, baseUrl, allowance }, { path, query: asked, nowMs }, credential) {
+    const id = readId(lastSegment(path));
+    const { fields: projection } = readParameters(asked, VIEW_PARAMETERS);
     const { streams } = selectStreams(credential.subscriptions, EVERY_STREAM, enabledContentTypes);
-    allowance.require(credential, call.nowMs);
-    const query = { id, streams, projection, baseUrl: jsonBaseUrl(baseUrl) };
-    const body = readOneDetection(detections(), query);
+    allowance.require(credential, nowMs);
+    const query = { streams, projection, baseUrl: jsonBaseUrl(baseUrl) };
+    const body = readOneDetection(detections(), id, query);
     if (body === null) throw new Refused('not_found', 'No detection with this id is available to this key.');
     return { status: 200, rows: 1, body };
   },

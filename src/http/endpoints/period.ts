@@ -8,18 +8,16 @@ import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '.
 import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
 import {
   PERIOD_PARAMETERS,
-  type PeriodParameters,
   type PeriodRequest,
-  parsePeriodParameters,
   readPeriodRequest,
   START_AGAIN,
 } from '../../query/period-request.ts';
 import { reading } from '../../store/database.ts';
 import { formatSeconds, SECOND_MS } from '../../time.ts';
 import { AS_OF, closed, described, EXAMPLE_TIME, nullable, ref, TIMESTAMP } from '../description.ts';
-import type { Answer } from '../exchange.ts';
+import type { Answer, Exchange } from '../exchange.ts';
 import { NEXT_LINK, nextLink, pageBody } from '../next-link.ts';
-import type { KeyedCall, KeyedRoute } from '../routes.ts';
+import type { KeyedRoute } from '../routes.ts';
 import type { Service } from '../service.ts';
 import { IMAGE_EXAMPLE, OF_DETECTIONS, TEXT_EXAMPLE } from './detection.ts';
 
@@ -67,19 +65,23 @@ export const PERIOD: KeyedRoute = {
 };
 
 /** @throws Refused `invalid_request`, `daily_allowance` */
-async function answerPeriod(service: Service, call: KeyedCall, credential: Credential): Promise<Answer> {
-  const { nowMs } = call;
-  const asked = parsePeriodParameters(call.query);
-  const request = readPeriodRequest(asked, credential, service.enabledContentTypes);
+async function answerPeriod(
+  service: Service,
+  { query, nowMs }: Exchange,
+  credential: Credential,
+): Promise<Answer> {
+  const request = readPeriodRequest(query, credential, service.enabledContentTypes);
   await service.turns.take(credential.key_id);
   const db = service.detections();
   const baseUrl = jsonBaseUrl(service.baseUrl);
   // One snapshot for the data start and the page: each costs system calls.
   const { walk, page } = reading(db, () => {
-    const walk = startOf(service, asked, request, nowMs);
+    const walk = startOf(service, request, nowMs);
     service.allowance.require(credential, nowMs);
     const { period, place: after } = walk;
-    return { walk, page: readPeriodPage(db, { ...asked, ...request, period, after, baseUrl }) };
+    const { streams, content_types, sort, limit, fields: projection } = request;
+    const wanted = { streams, content_types, sort, limit, filters: request, projection };
+    return { walk, page: readPeriodPage(db, { ...wanted, period, after, baseUrl }) };
   });
   const { period, time_zone } = walk;
   const { data, rows, next: place } = page;
@@ -93,19 +95,19 @@ async function answerPeriod(service: Service, call: KeyedCall, credential: Crede
     time_zone,
     as_of: formatAsOf(page.as_of_ms, nowMs),
   });
-  const headers = next === null ? [] : nextLink(service.baseUrl, PERIOD.path, call.query, next);
+  const headers = next === null ? [] : nextLink(service.baseUrl, PERIOD.path, query, next);
   return { status: 200, rows, body, headers };
 }
 
 /** A walk keeps the period and the time zone of its first page, though the clock and the key's rights move on. */
 function startOf(
   { queryCursors, detections }: Service,
-  asked: PeriodParameters,
-  { hash, streams, time_zone, zone }: PeriodRequest,
+  asked: PeriodRequest,
   nowMs: number,
 ): Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null } {
+  const { streams, resolved_zone: time_zone, zone } = asked;
   if (asked.cursor !== null) {
-    const walk = queryCursors.decode(asked.cursor, hash);
+    const walk = queryCursors.decode(asked.cursor, asked.hash);
     const { from, to } = walk.period;
     // The key may read more streams now.
     requireFewShards({ from_ms: from * SECOND_MS, to_ms: to * SECOND_MS }, streams.length, START_AGAIN);

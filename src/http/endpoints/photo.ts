@@ -10,13 +10,12 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
 import { isPhotoSignature, parsePhotoId } from '../../detection/photo-address.ts';
-import { single } from '../../query/parameters.ts';
-import { text as anyText } from '../../query/value-kinds.ts';
+import { ANY_TEXT } from '../../query/value-kinds.ts';
 import { isErrorCode, Refused } from '../../refused.ts';
 import { header, NUMBERED_ID, text } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
-import type { Answer, Call } from '../exchange.ts';
-import type { OpenRoute } from '../routes.ts';
+import type { Answer, Exchange } from '../exchange.ts';
+import { lastSegment, type OpenRoute } from '../routes.ts';
 import { inOpeningTurn } from '../thread-turns.ts';
 
 export interface PhotoSources {
@@ -41,7 +40,7 @@ const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBL
 /** The name does not exist, or is a link, a socket or a device, or the folder does not exist. */
 const NOT_A_FILE = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EMLINK', 'ENXIO', 'EOPNOTSUPP', 'ENODEV'];
 
-const CACHE_CONTROL = 'public, max-age=31536000, immutable';
+export const CACHE_CONTROL = 'public, max-age=31536000, immutable';
 
 const PHOTO_HEADERS = {
   ...ETAG,
@@ -61,7 +60,7 @@ export const PHOTO: OpenRoute = {
   segment: { description: '`source.internal_id` of the photo.', schema: NUMBERED_ID, example: 123 },
   query: {
     signature: {
-      ...single(anyText()),
+      ...ANY_TEXT,
       required: 'the one in `source.image_url`',
       description: 'Copied from `source.image_url`.',
       example: 'Zm9vYmFyYmF6cXV4MTIzNA',
@@ -97,25 +96,25 @@ export const PHOTO: OpenRoute = {
     304: { description: NOT_MODIFIED, cacheControl: CACHE_CONTROL, headers: ETAG },
   },
   problems: ['not_found', 'unavailable'],
-  answer: ({ photos }, call) => answerPhoto(photos, call),
+  answer: ({ photos }, exchange) => answerPhoto(photos, exchange),
 };
 
 export async function answerPhoto(
   { folder, key }: PhotoSources,
-  call: Pick<Call, 'segment' | 'query' | 'request'>,
+  { path, query, request }: Pick<Exchange, 'path' | 'query' | 'request'>,
 ): Promise<Answer> {
-  const id = parsePhotoId(call.segment);
+  const id = parsePhotoId(lastSegment(path));
   // Parameters that mailers and search engines append are ignored; a second signature is not.
-  const [signature, ...more] = new URLSearchParams(call.query).getAll('signature');
+  const [signature, ...more] = new URLSearchParams(query).getAll('signature');
   if (id === null || signature === undefined || more.length > 0) throw notFound();
   if (!isPhotoSignature(key, id, signature)) throw notFound();
   const photo = await inOpeningTurn(() => openPhoto(folder, id));
   if (photo === null) throw notFound();
   const { etag } = photo;
-  const { 'if-none-match': ifNoneMatch, 'if-range': ifRange, range } = call.request.headers;
+  const { 'if-none-match': ifNoneMatch, 'if-range': ifRange, range } = request.headers;
   if (namesEntityTag(ifNoneMatch, etag)) {
     await photo.handle.close();
-    return { status: 304, body: '', cacheControl: CACHE_CONTROL, headers: ['ETag', etag] };
+    return { status: 304, body: '', headers: ['ETag', etag] };
   }
   // A part of a replaced photo must not be joined with a part of the previous one.
   const isSame = ifRange === undefined || ifRange === etag;
@@ -127,13 +126,7 @@ function photoAnswer({ handle, size, etag, contentType }: Photo, range: string |
   const { start, bytes } = part ?? { start: 0, bytes: size };
   const headers = ['X-Content-Type-Options', 'nosniff', 'Accept-Ranges', 'bytes', 'ETag', etag];
   if (part !== null) headers.push('Content-Range', `bytes ${start}-${start + bytes - 1}/${size}`);
-  return {
-    status: part === null ? 200 : 206,
-    body: { handle, start, bytes },
-    contentType,
-    cacheControl: CACHE_CONTROL,
-    headers,
-  };
+  return { status: part === null ? 200 : 206, body: { handle, start, bytes }, contentType, headers };
 }
 
 const ONE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;

@@ -5,15 +5,14 @@ import { isKeyId } from '../../auth/key-form.ts';
 import { grouped } from '../../counted.ts';
 import { TOKEN_BODY_BYTES_MAX, TOKEN_LIFETIME_MS } from '../../limits/api-limits.ts';
 import { tooMany } from '../../limits/request-rate.ts';
-import { OAUTH_ERRORS, type OAuthErrorCode } from '../../problem-titles.ts';
 import { Refused } from '../../refused.ts';
 import { SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
 import { closed, header, optional, words } from '../description.ts';
-import type { Answer } from '../exchange.ts';
-import { renderOAuthError } from '../problem.ts';
+import type { Answer, Exchange } from '../exchange.ts';
+import { oauthError } from '../problem.ts';
 import { TOKEN_PATH } from '../reply.ts';
-import type { OpenCall, OpenRoute } from '../routes.ts';
+import type { OpenRoute } from '../routes.ts';
 import type { Service } from '../service.ts';
 
 const BASIC = 'Basic realm="svc-data"';
@@ -91,10 +90,11 @@ export const TOKEN: OpenRoute = {
 /** @throws Refused `content_too_large`, `rate_limited`, `unavailable` */
 async function answerToken(
   { tokenRate: rate, access: store, tokens, now }: Service,
-  { address, request, claim }: OpenCall,
+  exchange: Exchange,
 ): Promise<Answer> {
+  const { address, request } = exchange;
   const body = await readBody(request, TOKEN_BODY_BYTES_MAX);
-  if (body.kind === 'too_large')
+  if (body === 'too large')
     throw new Refused(
       'content_too_large',
       `The request body must not exceed ${grouped(TOKEN_BODY_BYTES_MAX)} bytes.`,
@@ -103,14 +103,14 @@ async function answerToken(
   const nowMs = now();
   const byAddress = rate.takeAddress(address, nowMs);
   if (byAddress !== null) throw tooManyTokens(byAddress, 'from this address');
-  if (body.kind === 'broken')
+  if (body === 'broken')
     return oauthError('invalid_request', 'The request body is incomplete, too slow or not well-formed HTTP.');
 
   const { authorization, 'content-type': contentType } = request.headers;
-  const read = readTokenRequest({ contentType, authorization, body: body.bytes });
+  const read = readTokenRequest({ contentType, authorization, body });
   if (typeof read === 'string') return oauthError('invalid_request', read);
   const { grant_type, client } = read;
-  if (isKeyId(client.id)) claim(client.id);
+  if (isKeyId(client.id)) exchange.claimed_key_id = client.id;
   if (grant_type !== GRANT_TYPE) {
     const description = `grant_type: ${grant_type === '' ? 'missing; ' : ''}must be ${GRANT_TYPE}`;
     return oauthError('unsupported_grant_type', description);
@@ -136,8 +136,4 @@ export function invalidClient(description: string, authorization: string | undef
 
 export function tooManyTokens(secondsToWait: number, whose: string): Refused {
   return tooMany(`Too many token requests ${whose} in the last minute`, secondsToWait);
-}
-
-export function oauthError(error: OAuthErrorCode, description: string): Answer {
-  return { status: OAUTH_ERRORS[error], code: error, body: renderOAuthError(error, description) };
 }

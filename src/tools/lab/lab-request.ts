@@ -3,31 +3,28 @@
  * the same step of the pipeline as the real one. Others change how the answer is sent: late, slowly, in part, or not at
  * all. Every answer has the date of the lab's clock, and one that a fault has changed the fault's id in a header.
  */
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CLIENT_NOT_VALID } from '../../auth/client-credentials.ts';
 import type { Credential } from '../../auth/credential-check.ts';
 import { now } from '../../clock.ts';
-import type { Endpoint } from '../../http/description.ts';
-import { invalidClient, oauthError, tooManyTokens } from '../../http/endpoints/token.ts';
+import { invalidClient, tooManyTokens } from '../../http/endpoints/token.ts';
 import type { Answer, Exchange, Intervention } from '../../http/exchange.ts';
 import { nextLink } from '../../http/next-link.ts';
+import { isRefusal, oauthError } from '../../http/problem.ts';
 import { sendAnswer, writeHead } from '../../http/reply.ts';
-import { splitTarget } from '../../http/routes.ts';
 import { allowanceUsed, nextDayMs } from '../../limits/daily-rows.ts';
 import { rateLimited } from '../../limits/request-rate.ts';
 import type { FaultSpec } from '../../operations/lab.ts';
-import { PROBLEMS, type ProblemCode } from '../../problem-titles.ts';
+import { PROBLEMS } from '../../problem-titles.ts';
 import { Refused } from '../../refused.ts';
 import { parseDuration, SECOND_MS } from '../../time.ts';
 import { codeOf, type Fault } from './faults.ts';
 import { finish, type RequestRecord } from './report.ts';
 
 interface Begun {
-  readonly request: IncomingMessage;
   readonly exchange: Exchange;
-  /** Null for a path or method that does not exist: such a request has no fault. */
-  readonly route: Endpoint | null;
+  /** Null also for a path or method that does not exist. */
   readonly fault: Fault | null;
   readonly record: RequestRecord;
   readonly baseUrl: string;
@@ -120,8 +117,8 @@ export class LabRequest implements Intervention {
 
   /** Answers like an nginx whose upstream fails (502) or is too slow (504), or resets the connection. */
   async #take(): Promise<void> {
-    const { request, exchange, fault, record } = this.#begun;
-    const { response } = exchange;
+    const { exchange, fault, record } = this.#begun;
+    const { request, response } = exchange;
     const { status = 0, retry_after } = this.#spec;
     record.fault = fault?.id ?? null;
     await this.#delay();
@@ -148,15 +145,16 @@ export class LabRequest implements Intervention {
 
   /** Those of the fault. */
   #addHeaders(headers: string[], { code }: Answer): void {
-    const { exchange, fault, route } = this.#begun;
+    const { exchange, fault } = this.#begun;
+    const { endpoint, rate, cors } = exchange;
     const { retry_after } = this.#spec;
-    if (retry_after !== undefined && exchange.rate?.allowed !== false && !headers.includes('Retry-After'))
+    if (retry_after !== undefined && rate?.allowed !== false && !headers.includes('Retry-After'))
       headers.push('Retry-After', `${retry_after}`);
     if (code === 'method_not_allowed')
-      headers.push('Allow', `${route?.method}${route?.head === undefined ? '' : ', HEAD'}`);
+      headers.push('Allow', `${endpoint?.method}${endpoint?.head === undefined ? '' : ', HEAD'}`);
     headers.push(TAMPERED, fault?.id ?? '');
     // A page of another origin reads only what is exposed.
-    if (exchange.cors.includes(EXPOSE)) headers.push(EXPOSE, TAMPERED);
+    if (cors.includes(EXPOSE)) headers.push(EXPOSE, TAMPERED);
   }
 
   /** The value of Retry-After: seconds, or the date by the lab's clock (RFC 9110, section 10.2.3). */
@@ -166,8 +164,8 @@ export class LabRequest implements Intervention {
   }
 
   async #sendBody(answer: Answer, whole: Buffer, closing: boolean): Promise<void> {
-    const { exchange, request } = this.#begun;
-    const { response } = exchange;
+    const { exchange } = this.#begun;
+    const { request, response } = exchange;
     const { slow, cut_after, truncate, reset } = this.#spec;
     const body = whole.subarray(0, truncate ?? whole.length);
     writeHead(exchange, { ...answer, body: [body] }, closing);
@@ -208,11 +206,11 @@ export class LabRequest implements Intervention {
 
   /** The answer in OAuth's own form; null: the endpoint has a problem document for this error, or there is none. */
   #tokenError(): Answer | null {
-    const { request, record } = this.#begun;
+    const { exchange, record } = this.#begun;
     const code = this.#code;
     if (record.endpoint !== 'createToken') return null;
     if (code === 'unauthorized' || code === 'invalid_client')
-      return invalidClient(CLIENT_NOT_VALID, request.headers.authorization);
+      return invalidClient(CLIENT_NOT_VALID, exchange.request.headers.authorization);
     return code === 'invalid_scope' || code === 'unsupported_grant_type' ? oauthError(code, CAUSE) : null;
   }
 
@@ -245,19 +243,14 @@ export class LabRequest implements Intervention {
 
   /** @returns null if the request begins at no cursor */
   #emptyPage(answer: Answer, full: object): Answer | null {
-    const { record, request, exchange, baseUrl } = this.#begun;
+    const { record, exchange, baseUrl } = this.#begun;
     const { cursor } = record.parameters;
     if (cursor === undefined) return null;
     const page = { ...full, data: [], next_cursor: cursor, has_more: true };
     Object.assign(record, { rows: 0, cursor_given: cursor, has_more: true });
-    const { query } = splitTarget(request.url ?? '');
-    const headers = nextLink(baseUrl, exchange.path, query, cursor);
+    const headers = nextLink(baseUrl, exchange.path, exchange.query, cursor);
     return { ...answer, body: JSON.stringify(page), headers };
   }
-}
-
-function isRefusal(code: string): code is Exclude<ProblemCode, 'internal'> {
-  return code !== 'internal' && Object.hasOwn(PROBLEMS, code);
 }
 
 /** Null for events and a photo: no fault changes them. */

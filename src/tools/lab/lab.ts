@@ -18,9 +18,7 @@ import { listSubscriptions } from '../../auth/subscriptions.ts';
 import { moveClock, now } from '../../clock.ts';
 import { isLoopback } from '../../config/listening.ts';
 import type { Config } from '../../config/load.ts';
-import type { Endpoint } from '../../http/description.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { splitTarget } from '../../http/routes.ts';
 import type { IngestRequest } from '../../ingest/requests/requests.ts';
 import { PAGE_ROWS_DEFAULT, SINCE_AGE_MAX_MS } from '../../limits/api-limits.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
@@ -90,14 +88,15 @@ export class Lab implements LabJoined {
     return true;
   }
 
-  begin(request: IncomingMessage, exchange: Exchange, route: Endpoint | null, baseUrl: string): LabRequest {
-    const endpoint = route?.id ?? null;
+  begin(exchange: Exchange, baseUrl: string): LabRequest {
+    const { request } = exchange;
+    const endpoint = exchange.endpoint?.id ?? null;
     const waits = () => this.#running().waiting.isIdle(request.socket);
     const record = this.requests.begin(request, endpoint, waits);
     const found = endpoint === null ? null : this.faults.next(endpoint);
-    const fault = found === null ? null : this.#redirected(found, request, endpoint);
+    const fault = found === null ? null : this.#redirected(found, exchange, endpoint);
     const { daily_rows: dailyRows } = this.#config.limits;
-    return new LabRequest({ request, exchange, route, fault, record, baseUrl, dailyRows });
+    return new LabRequest({ exchange, fault, record, baseUrl, dailyRows });
   }
 
   /** Drops the first files before any operation. In a later turn, so that the ingest thread starts meanwhile. */
@@ -195,10 +194,9 @@ export class Lab implements LabJoined {
   };
 
   /** Changes the request for a shorter page, or into that for the page before. @returns null if there is none */
-  #redirected(fault: Fault, request: IncomingMessage, endpoint: string | null): Fault | null {
+  #redirected(fault: Fault, exchange: Exchange, endpoint: string | null): Fault | null {
     const { duplicate, page_rows, pages } = fault.spec;
-    const { path, query } = splitTarget(request.url ?? '');
-    const parameters = new URLSearchParams(query);
+    const parameters = new URLSearchParams(exchange.query);
     // Another endpoint would refuse the parameter.
     if (page_rows !== undefined && (endpoint === 'listChanges' || endpoint === 'listDetections')) {
       const limit = Number(parameters.get('limit') ?? PAGE_ROWS_DEFAULT);
@@ -215,7 +213,7 @@ export class Lab implements LabJoined {
         if (before[name] !== undefined) parameters.set(name, before[name]);
       }
     } else return fault;
-    request.url = `${path}?${parameters}`;
+    exchange.query = `${parameters}`;
     return fault;
   }
 
