@@ -7,7 +7,7 @@ import { resolve } from 'node:path';
 import { grouped } from '../counted.ts';
 import type { Mark } from '../log/format.ts';
 import { commitsBackwards } from '../log/log-reader.ts';
-import { LogWriter } from '../log/log-writer.ts';
+import { logWriter } from '../log/log-writer.ts';
 import { draftOf, listSegments, segmentPath, snapshotPath, tidyLog } from '../log/segment.ts';
 import { clauseOf, failed, Refused, reasonOf } from '../refused.ts';
 import { waitsForCopyIn } from '../store/copy-mode.ts';
@@ -98,10 +98,10 @@ async function writeLog(
   onProgress?: OnProgress,
 ) {
   const last = { entry: (objects[0]?.first ?? 1) - 1, id: '' };
-  const log = new LogWriter({ folder }, { last, segment: null });
+  const log = logWriter({ folder }, { last, segment: null });
   try {
     for await (const part of entriesIn(place, objects, null, onProgress)) log.adopt(part);
-    log.closeDurably();
+    log.sync();
   } finally {
     log.close();
   }

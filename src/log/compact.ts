@@ -19,7 +19,7 @@ import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import type { Mark } from './format.ts';
 import { commitsBackwards } from './log-reader.ts';
-import { LogWriter } from './log-writer.ts';
+import { logWriter } from './log-writer.ts';
 import { type Decisions, recoverDetections } from './recover.ts';
 import { type SteppedWork, scrub } from './scrub.ts';
 import { describeFindings, findingsOf, type ScrubResult, writeScrubRecord } from './scrub-findings.ts';
@@ -161,7 +161,7 @@ export function inTurns(between: () => Promise<void>): () => Promise<void> {
 async function writeDraft(db: Database, mark: Mark, options: CompactOptions): Promise<void> {
   const { folder } = options;
   const last = { ...mark, entry: mark.entry - 1 };
-  const log = new LogWriter({ folder: draftOf(folder.log) }, { last, segment: null });
+  const log = logWriter({ folder: draftOf(folder.log) }, { last, segment: null });
   try {
     await writeSnapshot(db, log, mark, options);
   } catch (error) {

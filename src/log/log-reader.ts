@@ -2,7 +2,7 @@
 import { fsyncSync, readSync, renameSync, rmSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import { openFile, syncFolder, writeAt } from '../store/folder.ts';
-import { LogDamage, LogFailure } from '../store/log-errors.ts';
+import { LogDamage, onLog } from '../store/log-errors.ts';
 import type { Commit, Mark } from './format.ts';
 import type { EntryPart } from './frame.ts';
 import { commitsIn, listSegments, type Segment, SegmentReader } from './segment.ts';
@@ -55,17 +55,14 @@ export function findTail(folder: string, mayBeDoubtful = false): Tail {
  * may show content that is not on the disk. @throws LogFailure
  */
 export function trustTail(folder: string, { segment, stumps }: Tail): void {
-  try {
+  onLog('write', segment?.path ?? folder, () => {
     for (const { path } of stumps) rmSync(path);
-    if (segment !== null) {
-      const draft = `${segment.path}.tmp`;
-      copyStart(segment.path, draft, segment.bytes);
-      renameSync(draft, segment.path);
-      syncFolder(folder);
-    }
-  } catch (error) {
-    throw new LogFailure('write', segment?.path ?? folder, error);
-  }
+    if (segment === null) return;
+    const draft = `${segment.path}.tmp`;
+    copyStart(segment.path, draft, segment.bytes);
+    renameSync(draft, segment.path);
+    syncFolder(folder);
+  });
 }
 
 /** In pieces: an entry of millions of rows makes a segment larger than memory. */

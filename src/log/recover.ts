@@ -47,7 +47,7 @@ import { readLogMark, readLogMarkOf } from '../store/log-mark.ts';
 import { type ApplyOptions, applyAfter, bytesAfter } from './apply-log.ts';
 import type { Commit, Mark } from './format.ts';
 import { entriesAfter, findTail, type Place, placeOf, type Tail, trustTail } from './log-reader.ts';
-import { LogWriter } from './log-writer.ts';
+import { type LogWriter, logWriter } from './log-writer.ts';
 import { tidyLog } from './segment.ts';
 
 /** How a log is read in which an entry counts once the copy has it. */
@@ -129,7 +129,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     if (madeAnew !== null)
       // What was found in the old one is said of it alone. The note goes last: it alone makes a start begin again.
       for (const path of [folder.verified, folder.damage]) rmSync(path, { force: true });
-    const log = new LogWriter({ folder: folder.log }, tail);
+    const log = logWriter({ folder: folder.log }, tail);
     return { db, log, applied, madeAnew };
   } catch (error) {
     if (db !== null) abandon(db);

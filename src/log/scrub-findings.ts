@@ -2,12 +2,12 @@
  * The findings of a scrub: counted by kind, with the first of each (the manual is made from this table), and the result of
  * the last scrub in a file of the data folder, for the next start, status and metrics.
  */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { grouped } from '../counted.ts';
 import { unlessError } from '../refused.ts';
-import type { DataFolder } from '../store/folder.ts';
+import { type DataFolder, writeWhole } from '../store/folder.ts';
 import { formatMs, parseInstant } from '../time.ts';
 
 export interface FindingKind {
@@ -117,8 +117,6 @@ export function writeScrubRecord(
   { entry, findings, not_compared }: ScrubResult,
   nowMs: number,
 ): void {
-  const draft = `${verified}-${process.pid}`;
   const record = { verified_at: formatMs(nowMs), entry, findings, not_compared };
-  writeFileSync(draft, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });
-  renameSync(draft, verified);
+  writeWhole(verified, `${JSON.stringify(record, null, 2)}\n`, `${verified}-${process.pid}`);
 }

@@ -226,13 +226,18 @@ export function unusedTime(fromMs: number, pathsAt: (time: string) => readonly s
   }
 }
 
-/** Writes a small file that gets its name only when its content is on the disk. @returns its size in bytes */
-export function writeWhole(path: string, content: string | Buffer): number {
-  const draft = join(dirname(path), `.${basename(path)}.tmp`);
+/**
+ * Writes a small file that gets its name only when its content is on the disk.
+ * @param draft another one for each process, where several may write the file at once
+ */
+export function writeWhole(
+  path: string,
+  content: string | Buffer,
+  draft = join(dirname(path), `.${basename(path)}.tmp`),
+): void {
   writeFileSync(draft, content, { mode: 0o600, flush: true });
   renameSync(draft, path);
   syncFolder(dirname(path));
-  return Buffer.byteLength(content);
 }
 
 /** Makes a file's content durable. Never follows a link, never waits for a pipe. */

@@ -5,11 +5,11 @@
  *
  * A line is the CRC-32 of its document in hexadecimal digits, a space, and the document: a damaged line hides no other.
  */
-import { closeSync, fdatasyncSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs';
+import { fdatasyncSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { isErrorCode, unlessCode } from '../refused.ts';
-import { type DataFolder, openFile, writeWhole } from './folder.ts';
+import { unlessCode } from '../refused.ts';
+import { type DataFolder, isThere, openFile, writeWhole } from './folder.ts';
 
 export interface Ended {
   readonly kind: 'key' | 'account';
@@ -28,30 +28,20 @@ function pathOf({ root }: DataFolder): string {
 
 /** Creates the file where it is missing. @throws the file system's error */
 export function prepareRevocations(folder: DataFolder): void {
-  try {
-    closeSync(openSync(pathOf(folder), 'r'));
-  } catch (error) {
-    if (!isErrorCode(error, 'ENOENT')) throw error;
-    writeWhole(pathOf(folder), ' '.repeat(FILE_BYTES));
-  }
+  if (!isThere(pathOf(folder))) writeWhole(pathOf(folder), ' '.repeat(FILE_BYTES));
 }
 
 /** Durable when it returns. @throws the file system's error; Error if the file has no room left */
 export function noteEnded(folder: DataFolder, ended: Ended): void {
-  using file = openFile(pathOf(folder), 'r+');
-  const bytes = Buffer.alloc(FILE_BYTES);
-  readSync(file.fd, bytes);
-  const at = linesOf(bytes).at(-1)?.end ?? 0;
-  const document = JSON.stringify(ended);
-  const line = `${checksum(document)} ${document}\n`;
-  if (at + line.length > FILE_BYTES) throw new Error(`${pathOf(folder)} is full`);
-  writeSync(file.fd, line, at);
-  fdatasyncSync(file.fd);
+  overwrite(folder, [...readEnded(folder), ended]);
 }
 
 /** In the order in which they were noted. @throws the file system's error */
 export function readEnded(folder: DataFolder): Ended[] {
-  return unlessCode([], () => linesOf(readFileSync(pathOf(folder))).map(({ ended }) => ended), 'ENOENT');
+  const text = unlessCode('', () => readFileSync(pathOf(folder), 'latin1'), 'ENOENT');
+  return [...text.matchAll(LINE)].flatMap(([, sum, document = '']) =>
+    checksum(document) === sum ? [JSON.parse(document)] : [],
+  );
 }
 
 /**
@@ -60,22 +50,21 @@ export function readEnded(folder: DataFolder): Ended[] {
  */
 export function emptyRevocations(folder: DataFolder): void {
   try {
-    using file = openFile(pathOf(folder), 'r+');
-    writeSync(file.fd, ' '.repeat(FILE_BYTES), 0);
-    fdatasyncSync(file.fd);
+    overwrite(folder, []);
   } catch {
     rmSync(pathOf(folder), { force: true });
   }
 }
 
-/** The lines whose checksum is right. `end`: the place in the file behind it. */
-function linesOf(bytes: Buffer): { readonly ended: Ended; readonly end: number }[] {
-  // One character a byte, so that places in the text are places in the file.
-  return [...bytes.toString('latin1').matchAll(LINE)].flatMap(({ 0: { length }, 1: sum, 2: text, index }) =>
-    text !== undefined && checksum(text) === sum
-      ? [{ ended: JSON.parse(text), end: index + length + 1 }]
-      : [],
-  );
+/** In place. Lines that were there before get the same bytes. */
+function overwrite(folder: DataFolder, all: readonly Ended[]): void {
+  const documents = all.map((ended) => JSON.stringify(ended));
+  const lines = documents.map((document) => `${checksum(document)} ${document}\n`);
+  const content = lines.join('').padEnd(FILE_BYTES);
+  if (content.length > FILE_BYTES) throw new Error(`${pathOf(folder)} is full`);
+  using file = openFile(pathOf(folder), 'r+');
+  writeSync(file.fd, content, 0);
+  fdatasyncSync(file.fd);
 }
 
 function checksum(document: string): string {

@@ -1,6 +1,6 @@
 /** What this machine is to the copy: what the configuration says, until a promotion, which the data folder notes. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
@@ -132,13 +132,11 @@ export function noteKept(
   // Another process may note the same copy now.
   const draft = join(folder.copied, `.${randomUUID()}`);
   try {
-    writeFileSync(draft, `${JSON.stringify(kept)}\n`, { flag: 'wx', mode: 0o600, flush: true });
-    renameSync(draft, join(folder.copied, `${copy}.json`));
+    writeWhole(join(folder.copied, `${copy}.json`), `${JSON.stringify(kept)}\n`, draft);
   } finally {
     // On a full disk each attempt would leave one.
     rmSync(draft, { force: true });
   }
-  syncFolder(folder.copied);
 }
 
 /** What is noted of each copy, by its id; a damaged note is none. */
