@@ -39,16 +39,7 @@ export interface CompactOptions extends SteppedWork {
   readonly nowMs: number;
 }
 
-export interface Compacted {
-  /** The number of the entry that the log begins with now. */
-  readonly entry: number;
-  readonly detections: number;
-  readonly versions: number;
-  readonly bytes_before: number;
-  readonly bytes: number;
-  /** What was damaged in the log; null: nothing. */
-  readonly damage: string | null;
-}
+export type Compacted = Awaited<ReturnType<typeof compact>>;
 
 /** The kind of the entry that removes the rows of a subscription. */
 export const REMOVE = 'remove';
@@ -76,10 +67,11 @@ export function hasRemovedRows(log: string, last: number, ifDamaged: boolean): b
 
 /**
  * Compacts the log. The caller alone may append to it, and must have closed the open segment.
+ * @returns `entry`: the number of the one that the log begins with now; `damage`: what was damaged in the log; null: nothing
  * @throws Refused `failed` if the database differs from the log, or is damaged, or there is no room: then nothing was
  *   changed; LogFailure, ENOSPC, whatever `between` throws: the same
  */
-export async function compact(options: CompactOptions): Promise<Compacted> {
+export async function compact(options: CompactOptions) {
   const { folder, nowMs } = options;
   if (existsSync(folder.damage))
     throw failed(

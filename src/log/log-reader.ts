@@ -4,7 +4,6 @@ import { grouped } from '../counted.ts';
 import { openFile, syncFolder, writeAt } from '../store/folder.ts';
 import { LogDamage, onLog } from '../store/log-errors.ts';
 import type { Commit, Mark } from './format.ts';
-import type { EntryPart } from './frame.ts';
 import { commitsIn, listSegments, type Segment, SegmentReader } from './segment.ts';
 
 const PIECE_BYTES = 4 * 1024 * 1024;
@@ -103,13 +102,6 @@ export function placeOf(folder: string, mark: Mark): Place {
   return 'beyond';
 }
 
-export interface LocatedPart {
-  readonly segment: Segment;
-  /** Bytes up to the last complete entry, counted from the start of the first segment that is yielded. */
-  readonly bytes: number;
-  readonly part: EntryPart;
-}
-
 /** Where an entry that was read ends. */
 export interface ReadTo {
   readonly path: string;
@@ -122,13 +114,10 @@ export interface ReadTo {
  * for entries that were added meanwhile.
  * @param after null: from the first entry of the log on
  * @param readTo where it ends, if that is known: its segment is not read from the beginning on
+ * @returns `bytes`: up to the last complete entry, counted from the start of the first segment that is yielded
  * @throws LogDamage if an entry is missing, damaged or out of order; a torn end is only the end
  */
-export function* entriesAfter(
-  folder: string,
-  after: Mark | null,
-  readTo: ReadTo | null = null,
-): Generator<LocatedPart> {
+export function* entriesAfter(folder: string, after: Mark | null, readTo: ReadTo | null = null) {
   let segments = listSegments(folder);
   const from = after?.entry ?? 0;
   const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= Math.max(1, from));

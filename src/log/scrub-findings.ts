@@ -65,10 +65,7 @@ export type ScrubResult = Static<typeof Result>;
 
 const Record = Type.Object({ ...Result.properties, verified_at: Type.String() });
 
-export interface ScrubRecord extends ScrubResult {
-  /** Epoch milliseconds. */
-  readonly at: number;
-}
+export type ScrubRecord = NonNullable<ReturnType<typeof readScrubRecord>>;
 
 /** Later findings of a kind are only counted. */
 const FIRST_MAX = 5;
@@ -102,8 +99,8 @@ export function describeFindings(findings: readonly ScrubFinding[]): string {
   return texts.join('; ');
 }
 
-/** @returns null if there is none, or the file cannot be read: the next scrub writes it again */
-export function readScrubRecord({ verified }: Pick<DataFolder, 'verified'>): ScrubRecord | null {
+/** @returns `at`: epoch milliseconds; null if there is none, or the file cannot be read: the next scrub writes it again */
+export function readScrubRecord({ verified }: Pick<DataFolder, 'verified'>) {
   return unlessError(null, () => {
     const { verified_at, ...record } = Value.Parse(Record, JSON.parse(readFileSync(verified, 'utf8')));
     const at = parseInstant(verified_at);

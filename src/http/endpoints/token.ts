@@ -106,8 +106,8 @@ async function answerToken(
   if (body.kind === 'broken')
     return oauthError('invalid_request', 'The request body is incomplete, too slow or not well-formed HTTP.');
 
-  const { authorization, 'content-type': contentType } = request.headers;
-  const read = readTokenRequest({ contentType, authorization, body: body.bytes });
+  const { authorization } = request.headers;
+  const read = readTokenRequest(request.headers, body.bytes);
   if (typeof read === 'string') return oauthError('invalid_request', read);
   const { grant_type, client } = read;
   if (isKeyId(client.id)) claim(client.id);
