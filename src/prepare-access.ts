@@ -1,6 +1,6 @@
 /** Prepares `access.db` at a start: its spare copy, noted revocations, and the missing entries of the configuration. */
 import { existsSync } from 'node:fs';
-import { applyRevocations } from './auth/denials.ts';
+import { applyRevocations, prepareRevocations } from './auth/denials.ts';
 import { openAccess } from './auth/open-access.ts';
 import { preseed } from './auth/preseed.ts';
 import { now } from './clock.ts';
@@ -11,7 +11,6 @@ import type { Database } from './store/database.ts';
 import { isDiskFull } from './store/database-errors.ts';
 import { dataFolder } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
-import { prepareRevocations } from './store/revocations.ts';
 import { readRole, roleOf } from './store/role.ts';
 
 export interface PrepareOptions {

@@ -15,11 +15,10 @@ import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { checkpoint, rewrite } from '../store/checkpoint.ts';
-import { waitsForCopy } from '../store/copy-mode.ts';
 import { openContent, openDatabase } from '../store/database.ts';
 import { DatabaseBehind } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { readLogMark } from '../store/log-mark.ts';
+import { readLogMark, waitsForCopy } from '../store/log-mark.ts';
 import { keptCopies, noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
 import type { Now } from '../time.ts';
 import {

@@ -232,11 +232,17 @@ export function unusedTime(fromMs: number, pathsAt: (time: string) => readonly s
  */
 export function writeWhole(
   path: string,
-  content: string | Buffer,
+  content: string | Uint8Array,
   draft = join(dirname(path), `.${basename(path)}.tmp`),
 ): void {
-  writeFileSync(draft, content, { mode: 0o600, flush: true });
-  renameSync(draft, path);
+  try {
+    writeFileSync(draft, content, { mode: 0o600, flush: true });
+    renameSync(draft, path);
+  } catch (error) {
+    // On a full disk, each attempt would leave one.
+    unlessError(undefined, () => rmSync(draft, { force: true }));
+    throw error;
+  }
   syncFolder(dirname(path));
 }
 

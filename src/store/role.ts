@@ -1,6 +1,6 @@
 /** What this machine is to the copy: what the configuration says, until a promotion, which the data folder notes. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
@@ -128,15 +128,9 @@ export function noteKept(
   marks: readonly (LogMark | null)[],
 ): void {
   if (mkdirSync(folder.copied, { recursive: true, mode: 0o700 }) !== undefined) syncFolder(folder.root);
-  const kept = { to, ids: marks.flatMap((mark) => mark?.id ?? []) };
+  const kept = JSON.stringify({ to, ids: marks.flatMap((mark) => mark?.id ?? []) });
   // Another process may note the same copy now.
-  const draft = join(folder.copied, `.${randomUUID()}`);
-  try {
-    writeWhole(join(folder.copied, `${copy}.json`), `${JSON.stringify(kept)}\n`, draft);
-  } finally {
-    // On a full disk each attempt would leave one.
-    rmSync(draft, { force: true });
-  }
+  writeWhole(join(folder.copied, `${copy}.json`), `${kept}\n`, join(folder.copied, `.${randomUUID()}`));
 }
 
 /** What is noted of each copy, by its id; a damaged note is none. */

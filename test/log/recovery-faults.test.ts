@@ -22,12 +22,11 @@ import { logWriter } from '../../src/log/log-writer.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { abandon, closeDetections } from '../../src/store/checkpoint.ts';
-import { setWaitsForCopy, waitsForCopy } from '../../src/store/copy-mode.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder, noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
-import { readLogMarkOf } from '../../src/store/log-mark.ts';
+import { readLogMarkOf, setWaitsForCopy, waitsForCopy } from '../../src/store/log-mark.ts';
 import {
   assertSameContent,
   type Content,
