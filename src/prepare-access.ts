@@ -13,18 +13,12 @@ import { dataFolder } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { readRole, roleOf } from './store/role.ts';
 
-export interface PrepareOptions {
-  readonly config: Pick<Config, 'preseed' | 'copy'>;
-  readonly kind: InstallationKind;
-  readonly log: Logger;
-}
-
 /**
  * @param onPrepared may open `access.db` once more: on a full disk nobody can, once the last has closed it
  * @returns why the spare copy took the place of `access.db`; null: it did not
  */
 export function prepareAccess(
-  { config, kind, log }: PrepareOptions,
+  { config, kind, log }: { config: Pick<Config, 'preseed' | 'copy'>; kind: InstallationKind; log: Logger },
   root: string,
   onPrepared = () => {},
 ): string | null {

@@ -89,7 +89,8 @@ export async function compact(options: CompactOptions) {
     const found = await scrub(work);
     // Findings of the database become an alert, and the next start makes it anew.
     if (found.findings.length > 0) writeScrubRecord(folder, found, nowMs);
-    const damage = damageOf(folder, found);
+    if (findingsOf(found, 'database').length > 0) throw unsound(folder, describeFindings(found.findings));
+    if (found.findings.length === 0) requireCompared(found);
     await writeDraft(db, mark, work);
     // Where the log is damaged, this alone shows whether the database is intact.
     const compared = await scrub({ ...work, folder: { ...folder, log: draftOf(folder.log) } });
@@ -101,6 +102,7 @@ export async function compact(options: CompactOptions) {
       db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
     const [detections, versions] = [countOf('detection'), countOf('stream_row')];
     const bytes = bytesOf(listSegments(folder.log));
+    const damage = found.findings.length === 0 ? null : describeFindings(found.findings);
     return { entry: mark.entry, detections, versions, bytes_before, bytes, damage };
   } finally {
     tidyLog(folder.log);
@@ -161,18 +163,6 @@ async function writeDraft(db: Database, mark: Mark, options: CompactOptions): Pr
   } finally {
     log.close();
   }
-}
-
-/**
- * What is damaged in the log, in words; null: nothing.
- * @throws Refused `failed` if the database differs from it, or was not compared
- */
-function damageOf(folder: DataFolder, result: ScrubResult): string | null {
-  const found = describeFindings(result.findings);
-  if (findingsOf(result, 'database').length > 0) throw unsound(folder, found);
-  if (result.findings.length > 0) return found;
-  requireCompared(result);
-  return null;
 }
 
 /** @param lost entries of a damaged log that the database lacks, as it may after a power cut */

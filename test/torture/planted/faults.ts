@@ -87,7 +87,7 @@ store/checkpoint.ts | checkpoint | nothing of removed rows is left in unused par
 copy/follow.ts | promotion | the file of a standby has nothing of removed rows
   [-rewrite(this.#db);-]
 log/compact.ts | compact | a log is rewritten only from a database that equals it
-  const damage = [-damageOf(folder, found)-]{+null+};
+  if ([-findingsOf(found, 'database').length > 0-]{+false+}) throw unsound
 ingest/requests/replay.ts | removal | a replay brings no removed rows back
   former: exports.formerAt([-taken-]{+null+})
 ingest/apply/backfill.ts | resumed-backfills | a resumed backfill brings no removed rows back
