@@ -98,3 +98,8 @@ test('what changes nothing, or is rolled back, makes no entry', () => {
   assert.deepEqual(audited().at(-1)?.members, { name: { from: 'Acme', to: 'Next' } });
   assert.equal(lastEntry(), last + 1);
 });
+
+test('what SQLite keeps for a savepoint is in memory: a full disk refuses no revocation', () => {
+  // https://sqlite.org/pragma.html#pragma_temp_store
+  assert.equal(db.pragma('temp_store', { simple: true }), 2);
+});
