@@ -11,7 +11,7 @@ import {
   startApplianceIngest,
 } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
-import { Denials } from './auth/denials.ts';
+import { Denials, readEnded } from './auth/denials.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
 import { type Config, holdRules } from './config/load.ts';
@@ -42,7 +42,6 @@ import { type InstallationKind, refuseForeignDatabases } from './store/installat
 import { takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { LogDamage } from './store/log-errors.ts';
 import { noteAddress } from './store/noted-address.ts';
-import { readEnded } from './store/revocations.ts';
 import { ensureRole, noteStandby, requireRole } from './store/role.ts';
 import { readSecret } from './store/secret.ts';
 import { SECOND_MS } from './time.ts';

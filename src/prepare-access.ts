@@ -1,6 +1,6 @@
 /** Prepares `access.db` at a start: its spare copy, noted revocations, and the missing entries of the configuration. */
 import { existsSync } from 'node:fs';
-import { applyRevocations } from './auth/denials.ts';
+import { applyRevocations, prepareRevocations } from './auth/denials.ts';
 import { openAccess } from './auth/open-access.ts';
 import { preseed } from './auth/preseed.ts';
 import { now } from './clock.ts';
@@ -11,21 +11,14 @@ import type { Database } from './store/database.ts';
 import { isDiskFull } from './store/database-errors.ts';
 import { dataFolder } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
-import { prepareRevocations } from './store/revocations.ts';
 import { readRole, roleOf } from './store/role.ts';
-
-export interface PrepareOptions {
-  readonly config: Pick<Config, 'preseed' | 'copy'>;
-  readonly kind: InstallationKind;
-  readonly log: Logger;
-}
 
 /**
  * @param onPrepared may open `access.db` once more: on a full disk nobody can, once the last has closed it
  * @returns why the spare copy took the place of `access.db`; null: it did not
  */
 export function prepareAccess(
-  { config, kind, log }: PrepareOptions,
+  { config, kind, log }: { config: Pick<Config, 'preseed' | 'copy'>; kind: InstallationKind; log: Logger },
   root: string,
   onPrepared = () => {},
 ): string | null {

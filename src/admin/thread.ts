@@ -4,7 +4,7 @@
  */
 import type { MessagePort } from 'node:worker_threads';
 import type { Doing } from '../auth/actor.ts';
-import { applyRevocations } from '../auth/denials.ts';
+import { applyRevocations, type Ended, readEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { now } from '../clock.ts';
 import { Jobs } from '../operations/jobs.ts';
@@ -17,7 +17,6 @@ import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { createFileReader } from '../store/file-reader.ts';
 import { dataFolder } from '../store/folder.ts';
-import { type Ended, readEnded } from '../store/revocations.ts';
 import { callsTo, serveCalls } from '../thread-call.ts';
 import { MINUTE_MS } from '../time.ts';
 import { read } from './console/reads.ts';

@@ -5,6 +5,7 @@
  */
 import { crc32 } from 'node:zlib';
 import { counted } from '../counted.ts';
+import { getOrMake } from '../get-or-make.ts';
 import { type Database, jsonMembers, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import type { Doing } from './actor.ts';
@@ -45,10 +46,6 @@ const SELECT_STATE = `
   UNION ALL
   SELECT 'ingest', NULL, json_object('paused_at', (SELECT paused_at FROM ingest_pause))`;
 
-const CREATE_ASKED = 'CREATE TEMP TABLE asked (request TEXT NOT NULL) STRICT';
-const INSERT_ASKED = 'INSERT INTO temp.asked (request) VALUES (?)';
-const SELECT_ASKED = 'SELECT request FROM temp.asked ORDER BY rowid';
-const DELETE_ASKED = 'DELETE FROM temp.asked';
 const INSERT_ENTRY = `
   INSERT INTO audit (entry, at, operation, changes, checksum)
   VALUES (:entry, :at, :operation, :changes, :checksum)`;
@@ -58,28 +55,26 @@ const SELECT_ENTRIES = 'SELECT entry, at, operation, changes, checksum FROM audi
 /** Raw members by subject and id. */
 export type AuditedState = ReadonlyMap<string, string>;
 
-/** Prepares a connection for {@link noteOperation} and {@link writeEntry}. */
-export function beginTrail(db: Database): void {
-  db.pragma('temp_store = MEMORY');
-  db.exec(CREATE_ASKED);
-}
+/** What the open transaction of a connection notes besides, as JSON. */
+const asked = new WeakMap<Database, string[]>();
 
 /** Call it in a transaction, before its work. */
 export function auditedState(db: Database): AuditedState {
+  // An earlier transaction may have been rolled back.
+  asked.delete(db);
   const rows = db.prepare<[], Readonly<Record<'subject' | 'id' | 'members', string>>>(SELECT_STATE).all();
   return new Map(rows.map((row) => [JSON.stringify([row.subject, row.id]), row.members]));
 }
 
 /** Notes an operation that changes no row here. @param request without a secret; times are epoch milliseconds */
 export function noteOperation(access: Database, request: { readonly kind: string }): void {
-  writing(access, () => access.prepare(INSERT_ASKED).run(JSON.stringify(request)));
+  writing(access, () => getOrMake(asked, access, () => []).push(JSON.stringify(request)));
 }
 
-/** Writes what changed, in the transaction that is open. @param nowMs epoch milliseconds */
+/** Writes what changed, if anything did, in the transaction that is open. @param nowMs epoch milliseconds */
 export function writeEntry(db: Database, before: AuditedState, doing: Doing, nowMs: number): void {
-  const asked = db.prepare<[], string>(SELECT_ASKED).pluck().all();
-  db.prepare(DELETE_ASKED).run();
-  const changes = [...changesBetween(before, auditedState(db)), ...asked.map(requested)];
+  const requests = asked.get(db) ?? [];
+  const changes = [...changesBetween(before, auditedState(db)), ...requests.map(requested)];
   if (changes.length === 0) return;
   const entry = (db.prepare<[], number>(SELECT_LAST).pluck().get() ?? 0) + 1;
   const texts = { operation: JSON.stringify(doing), changes: JSON.stringify(changes) };

@@ -3,6 +3,7 @@
  * credentials from it or from HTTP Basic, and issues a token for a proven key that may be used.
  */
 import { timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import { unlessError } from '../refused.ts';
 import type { AccessReader, StoredKey } from './access-reader.ts';
 import { whyNotUsable } from './credential-check.ts';
@@ -17,19 +18,6 @@ interface ClientCredentials {
   readonly secret: string;
 }
 
-interface TokenRequest {
-  readonly grant_type: string;
-  readonly client: ClientCredentials;
-  /** Space-separated scopes; empty: all scopes of the key. */
-  readonly scope: string;
-}
-
-interface RequestParts {
-  readonly contentType: string | undefined;
-  readonly authorization: string | undefined;
-  readonly body: Uint8Array;
-}
-
 const FORM_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;[^,]*)?$/i;
 /** Also after another credential: Node joins repeated headers with a comma. */
 const IS_BASIC = /(?:^|,[ \t]*)basic(?:[ \t,]|$)/i;
@@ -39,7 +27,8 @@ const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'];
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** @returns the request, or what is invalid in it, as a sentence */
-export function readTokenRequest({ contentType, authorization, body }: RequestParts): TokenRequest | string {
+export function readTokenRequest(headers: IncomingHttpHeaders, body: Uint8Array) {
+  const { authorization, 'content-type': contentType } = headers;
   if (contentType === undefined || !FORM_TYPE.test(contentType))
     return 'The request body must be a form. Send it with Content-Type: application/x-www-form-urlencoded';
   const text = unlessError(null, () => utf8.decode(body));
@@ -94,10 +83,14 @@ const MISSING =
 export const CLIENT_NOT_VALID =
   'The client credentials are not valid: the id or secret is wrong, or the key is expired or revoked.';
 
-/** @param address of the client, which the key may restrict; @throws Refused `unavailable` */
+/**
+ * @param scope space-separated; empty: all scopes of the key
+ * @param address of the client, which the key may restrict
+ * @throws Refused `unavailable`
+ */
 export function grantToken(
   { store, tokens }: { readonly store: AccessReader; readonly tokens: AccessTokens },
-  { client, scope }: Pick<TokenRequest, 'client' | 'scope'>,
+  { client, scope }: { readonly client: ClientCredentials; readonly scope: string },
   address: string,
   nowMs: number,
 ) {

@@ -1,10 +1,27 @@
-/** Keys and accounts whose revocation or suspension the disk could not take (store/revocations.ts). */
+/**
+ * Keys that were revoked and accounts that were suspended while access.db could not be written: in memory, and in the file
+ * `revocations` of the data folder. The file has its full size from the start, so a full disk does not prevent it (unless
+ * its file system copies on write). Every start refuses what it names; what changes access.db applies it first, and empties
+ * it.
+ *
+ * A line is the CRC-32 of its document in hexadecimal digits, a space, and the document: a damaged line hides no other.
+ */
+import { fdatasyncSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { unlessCode } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
-import type { DataFolder } from '../store/folder.ts';
-import { type Ended, emptyRevocations, readEnded } from '../store/revocations.ts';
+import { type DataFolder, isThere, openFile, writeWhole } from '../store/folder.ts';
 import type { AccessReader, StoredKey } from './access-reader.ts';
 import { findAccount, suspendAccount } from './accounts.ts';
 import { findKey, revokeKey } from './keys.ts';
+
+export interface Ended {
+  readonly kind: 'key' | 'account';
+  readonly id: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+}
 
 export type Denied = Pick<Ended, 'kind' | 'id'>;
 
@@ -67,4 +84,57 @@ export function applyEnded(access: Database, ended: readonly Ended[]): void {
       if (kind === 'account' && findAccount(access, id) !== null) suspendAccount(access, id, at);
     }
   });
+}
+
+/** Some seven hundred lines. */
+const FILE_BYTES = 64 * 1024;
+const LINE = /([0-9a-f]{8}) ({[^{}]*})/g;
+
+function pathOf({ root }: DataFolder): string {
+  return join(root, 'revocations');
+}
+
+/** Creates the file where it is missing. @throws the file system's error */
+export function prepareRevocations(folder: DataFolder): void {
+  if (!isThere(pathOf(folder))) writeWhole(pathOf(folder), ' '.repeat(FILE_BYTES));
+}
+
+/** Durable when it returns. @throws the file system's error; Error if the file has no room left */
+export function noteEnded(folder: DataFolder, ended: Ended): void {
+  overwrite(folder, [...readEnded(folder), ended]);
+}
+
+/** In the order in which they were noted. @throws the file system's error */
+export function readEnded(folder: DataFolder): Ended[] {
+  const text = unlessCode('', () => readFileSync(pathOf(folder), 'latin1'), 'ENOENT');
+  return [...text.matchAll(LINE)].flatMap(([, sum, document = '']) =>
+    checksum(document) === sum ? [JSON.parse(document)] : [],
+  );
+}
+
+/**
+ * Once access.db has them. What cannot be emptied is removed: an account that is resumed would be suspended again by it.
+ * @throws the file system's error
+ */
+export function emptyRevocations(folder: DataFolder): void {
+  try {
+    overwrite(folder, []);
+  } catch {
+    rmSync(pathOf(folder), { force: true });
+  }
+}
+
+/** In place. Lines that were there before get the same bytes. */
+function overwrite(folder: DataFolder, all: readonly Ended[]): void {
+  const documents = all.map((ended) => JSON.stringify(ended));
+  const lines = documents.map((document) => `${checksum(document)} ${document}\n`);
+  const content = lines.join('').padEnd(FILE_BYTES);
+  if (content.length > FILE_BYTES) throw new Error(`${pathOf(folder)} is full`);
+  using file = openFile(pathOf(folder), 'r+');
+  writeSync(file.fd, content, 0);
+  fdatasyncSync(file.fd);
+}
+
+function checksum(document: string): string {
+  return crc32(document).toString(16).padStart(8, '0');
 }

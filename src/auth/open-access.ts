@@ -18,7 +18,7 @@ import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, ensureFolder, noInstallation, writeWhole } from '../store/folder.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from '../store/installation.ts';
 import type { Doing } from './actor.ts';
-import { auditedState, beginTrail, writeEntry } from './audit.ts';
+import { auditedState, writeEntry } from './audit.ts';
 import { findAccess, readAccessState, refreshSpare } from './spare-copy.ts';
 
 export interface OpenAccessOptions {
@@ -58,7 +58,8 @@ export function auditChanges(
   folder: DataFolder,
   { operation, onSpareStale }: Pick<OpenAccessOptions, 'operation' | 'onSpareStale'>,
 ): void {
-  beginTrail(db);
+  // What SQLite keeps for a savepoint takes no room: a revocation succeeds on a full disk.
+  db.pragma('temp_store = MEMORY');
   const totalChanges = db.prepare<[], number>(SELECT_CHANGES).pluck();
   writeThrough(db, (work) => {
     let isChanged = false;
@@ -67,11 +68,9 @@ export function auditChanges(
         const before = auditedState(db);
         const changes = totalChanges.get();
         const made = work();
+        writeEntry(db, before, operation, now());
         isChanged = totalChanges.get() !== changes;
-        if (isChanged) {
-          writeEntry(db, before, operation, now());
-          db.prepare(UPDATE_CHANGE).run();
-        }
+        if (isChanged) db.prepare(UPDATE_CHANGE).run();
         return made;
       })
       .immediate();

@@ -23,9 +23,9 @@ import { type Commit, type Mark, parse } from '../log/format.ts';
 import {
   commitIn,
   decodeLines,
-  EntryChain,
   type EntryPart,
   encodeFrame,
+  entryChain,
   type Frame,
   frameAt,
   framesOf,
@@ -212,7 +212,7 @@ export async function* entriesIn(
   // The next entry may be within an object that begins before it.
   const within = objects.findLastIndex(({ first }) => first <= from + 1);
   const begin = Math.max(0, within);
-  const chain = new EntryChain(before === null ? null : undefined, objects[begin]?.first ?? 1);
+  const chain = entryChain(before === null ? null : undefined, objects[begin]?.first ?? 1);
   for (const [index, { name, first }] of objects.entries()) {
     if (index < begin) continue;
     onProgress('reading the copy', index, objects.length);

@@ -9,10 +9,9 @@ import { type Mark, parse } from '../log/format.ts';
 import { commitsBackwards, entriesAfter } from '../log/log-reader.ts';
 import { listSegments, SegmentReader } from '../log/segment.ts';
 import { failed } from '../refused.ts';
-import { waitsForCopyIn } from '../store/copy-mode.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLogError } from '../store/log-errors.ts';
-import { readLogMarkOf } from '../store/log-mark.ts';
+import { readLogMarkOf, waitsForCopyIn } from '../store/log-mark.ts';
 import { keptCopies } from '../store/role.ts';
 import { formatMs, parseInstant } from '../time.ts';
 

@@ -8,18 +8,17 @@ import { applyAfter, checkpointIfLarge, logApplier } from '../log/apply-log.ts';
 import type { Commit } from '../log/format.ts';
 import { encodeFrame } from '../log/frame.ts';
 import { commitsBackwards, findTail } from '../log/log-reader.ts';
-import { commitAfter, LogWriter } from '../log/log-writer.ts';
+import { commitAfter, type LogWriter, logWriter } from '../log/log-writer.ts';
 import type { Recovered } from '../log/recover.ts';
 import { listSegments } from '../log/segment.ts';
 import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { checkpoint, rewrite } from '../store/checkpoint.ts';
-import { waitsForCopy } from '../store/copy-mode.ts';
 import { openContent, openDatabase } from '../store/database.ts';
 import { DatabaseBehind } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { readLogMark } from '../store/log-mark.ts';
+import { readLogMark, waitsForCopy } from '../store/log-mark.ts';
 import { keptCopies, noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
 import type { Now } from '../time.ts';
 import {
@@ -205,13 +204,13 @@ export class Follower {
 
   async #takeLog(place: Place, objects: readonly LogObject[]): Promise<void> {
     const { folder } = this.#options;
-    this.#log.closeSegment();
+    this.#log.close();
     await takeLog(place, objects, folder.log, () => {
       // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
       rewrite(this.#db);
     });
     const tail = findTail(folder.log);
-    this.#log = new LogWriter({ folder: folder.log }, tail);
+    this.#log = logWriter({ folder: folder.log }, tail);
     this.#newest = tail.last;
     if ((readLogMark(this.#db)?.entry ?? 0) < (objects[0]?.first ?? 1))
       throw new DatabaseBehind('detections.db is older than the log of the copy, which was compacted');

@@ -7,7 +7,7 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { applyEnded } from '../auth/denials.ts';
+import { applyEnded, type Ended, readEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { removedSince } from '../auth/removal.ts';
 import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
@@ -28,7 +28,6 @@ import {
   RESTORED_NAMES,
   stateFiles,
 } from '../store/complete-restore.ts';
-import { setWaitsForCopy, waitsForCopy } from '../store/copy-mode.ts';
 import { type Database, openContent, openDatabase } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import {
@@ -41,8 +40,8 @@ import {
 } from '../store/folder.ts';
 import { takeStopped } from '../store/locks.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
+import { setWaitsForCopy, waitsForCopy } from '../store/log-mark.ts';
 import { requireOwner } from '../store/owner.ts';
-import { type Ended, readEnded } from '../store/revocations.ts';
 import { noteKept, noteRole, noteStandby, RESTORE, readRole, soundRole } from '../store/role.ts';
 import { formatCompact, formatMs, type Now } from '../time.ts';
 import type { OnProgress } from './copy-contents.ts';

@@ -7,13 +7,12 @@ import { resolve } from 'node:path';
 import { grouped } from '../counted.ts';
 import type { Mark } from '../log/format.ts';
 import { commitsBackwards } from '../log/log-reader.ts';
-import { LogWriter } from '../log/log-writer.ts';
+import { logWriter } from '../log/log-writer.ts';
 import { draftOf, listSegments, segmentPath, snapshotPath, tidyLog } from '../log/segment.ts';
 import { clauseOf, failed, Refused, reasonOf } from '../refused.ts';
-import { waitsForCopyIn } from '../store/copy-mode.ts';
 import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
-import { readLogMarkOf } from '../store/log-mark.ts';
+import { readLogMarkOf, waitsForCopyIn } from '../store/log-mark.ts';
 import { keptCopies } from '../store/role.ts';
 import { commitsIn, entriesIn, findLog, type LogObject, type OnProgress } from './copy-contents.ts';
 import { openPlace } from './open-place.ts';
@@ -98,10 +97,10 @@ async function writeLog(
   onProgress?: OnProgress,
 ) {
   const last = { entry: (objects[0]?.first ?? 1) - 1, id: '' };
-  const log = new LogWriter({ folder }, { last, segment: null });
+  const log = logWriter({ folder }, { last, segment: null });
   try {
     for await (const part of entriesIn(place, objects, null, onProgress)) log.adopt(part);
-    log.closeDurably();
+    log.sync();
   } finally {
     log.close();
   }

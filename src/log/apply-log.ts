@@ -11,7 +11,7 @@ import { deleteStream, detectionRows, endedStreams } from './detection-rows.ts';
 import { effectApplier } from './effects.ts';
 import type { Mark } from './format.ts';
 import type { EntryPart } from './frame.ts';
-import { entriesAfter, type LocatedPart } from './log-reader.ts';
+import { entriesAfter } from './log-reader.ts';
 import { type DetectionState, readLine } from './row-lines.ts';
 import { bytesOf, listSegments } from './segment.ts';
 
@@ -31,8 +31,6 @@ export const STREAM_TABLE = 'stream';
 
 /** Small entries share a transaction, since they change the same pages. */
 const TRANSACTION_LINES = 5_000;
-
-export type LogApplier = ReturnType<typeof logApplier>;
 
 /** @param hasTexts see {@link detectionRows} */
 export function logApplier(db: Database, hasTexts = true) {
@@ -111,19 +109,14 @@ export interface ApplyOptions {
   readonly between: () => Promise<void>;
 }
 
-/** Frames between two turns of the event loop. */
-const FRAMES_A_TURN = 16;
-
 /** Applies what the database lacks, after SQLite refused the commit of a decided entry. @returns how many entries */
 export function applyPending(db: Database, folder: string): number {
-  let applied = 0;
-  for (const { part } of applyEntries(db, folder, Number.POSITIVE_INFINITY))
-    if (part.commit !== null) applied += 1;
-  return applied;
+  const parts = applyEntries(db, folder, Number.POSITIVE_INFINITY);
+  return parts.reduce((applied, { part }) => applied + (part.commit === null ? 0 : 1), 0);
 }
 
 /** Applies the entries that the database lacks, up to one, and yields each part after that. */
-function* applyEntries(db: Database, folder: string, end: number): Generator<LocatedPart> {
+function* applyEntries(db: Database, folder: string, end: number) {
   const applier = logApplier(db);
   try {
     for (const located of entriesAfter(folder, readLogMark(db))) {
@@ -147,15 +140,13 @@ export async function applyAfter(
   if ((mark?.entry ?? 0) >= end) return 0;
   const total = bytesAfter(folder.log, mark);
   let applied = 0;
-  let frames = 0;
   for (const { part, bytes } of applyEntries(db, folder.log, end)) {
-    frames += 1;
     if (part.commit !== null) {
       applied += 1;
       onProgress(bytes, total);
     }
     checkpointIfLarge(db);
-    if (part.commit !== null || frames % FRAMES_A_TURN === 0) await between();
+    await between();
   }
   return applied;
 }

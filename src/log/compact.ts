@@ -11,15 +11,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { counted } from '../counted.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { closeDetections } from '../store/checkpoint.ts';
-import { waitsForCopy } from '../store/copy-mode.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
-import { readLogMark } from '../store/log-mark.ts';
+import { readLogMark, waitsForCopy } from '../store/log-mark.ts';
 import type { Mark } from './format.ts';
 import { commitsBackwards } from './log-reader.ts';
-import { LogWriter } from './log-writer.ts';
+import { logWriter } from './log-writer.ts';
 import { type Decisions, recoverDetections } from './recover.ts';
 import { type SteppedWork, scrub } from './scrub.ts';
 import { describeFindings, findingsOf, type ScrubResult, writeScrubRecord } from './scrub-findings.ts';
@@ -39,16 +38,7 @@ export interface CompactOptions extends SteppedWork {
   readonly nowMs: number;
 }
 
-export interface Compacted {
-  /** The number of the entry that the log begins with now. */
-  readonly entry: number;
-  readonly detections: number;
-  readonly versions: number;
-  readonly bytes_before: number;
-  readonly bytes: number;
-  /** What was damaged in the log; null: nothing. */
-  readonly damage: string | null;
-}
+export type Compacted = Awaited<ReturnType<typeof compact>>;
 
 /** The kind of the entry that removes the rows of a subscription. */
 export const REMOVE = 'remove';
@@ -76,10 +66,11 @@ export function hasRemovedRows(log: string, last: number, ifDamaged: boolean): b
 
 /**
  * Compacts the log. The caller alone may append to it, and must have closed the open segment.
+ * @returns `entry`: the number of the one that the log begins with now; `damage`: what was damaged in the log; null: nothing
  * @throws Refused `failed` if the database differs from the log, or is damaged, or there is no room: then nothing was
  *   changed; LogFailure, ENOSPC, whatever `between` throws: the same
  */
-export async function compact(options: CompactOptions): Promise<Compacted> {
+export async function compact(options: CompactOptions) {
   const { folder, nowMs } = options;
   if (existsSync(folder.damage))
     throw failed(
@@ -98,7 +89,8 @@ export async function compact(options: CompactOptions): Promise<Compacted> {
     const found = await scrub(work);
     // Findings of the database become an alert, and the next start makes it anew.
     if (found.findings.length > 0) writeScrubRecord(folder, found, nowMs);
-    const damage = damageOf(folder, found);
+    if (findingsOf(found, 'database').length > 0) throw unsound(folder, describeFindings(found.findings));
+    if (found.findings.length === 0) requireCompared(found);
     await writeDraft(db, mark, work);
     // Where the log is damaged, this alone shows whether the database is intact.
     const compared = await scrub({ ...work, folder: { ...folder, log: draftOf(folder.log) } });
@@ -110,6 +102,7 @@ export async function compact(options: CompactOptions): Promise<Compacted> {
       db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
     const [detections, versions] = [countOf('detection'), countOf('stream_row')];
     const bytes = bytesOf(listSegments(folder.log));
+    const damage = found.findings.length === 0 ? null : describeFindings(found.findings);
     return { entry: mark.entry, detections, versions, bytes_before, bytes, damage };
   } finally {
     tidyLog(folder.log);
@@ -161,7 +154,7 @@ export function inTurns(between: () => Promise<void>): () => Promise<void> {
 async function writeDraft(db: Database, mark: Mark, options: CompactOptions): Promise<void> {
   const { folder } = options;
   const last = { ...mark, entry: mark.entry - 1 };
-  const log = new LogWriter({ folder: draftOf(folder.log) }, { last, segment: null });
+  const log = logWriter({ folder: draftOf(folder.log) }, { last, segment: null });
   try {
     await writeSnapshot(db, log, mark, options);
   } catch (error) {
@@ -170,18 +163,6 @@ async function writeDraft(db: Database, mark: Mark, options: CompactOptions): Pr
   } finally {
     log.close();
   }
-}
-
-/**
- * What is damaged in the log, in words; null: nothing.
- * @throws Refused `failed` if the database differs from it, or was not compared
- */
-function damageOf(folder: DataFolder, result: ScrubResult): string | null {
-  const found = describeFindings(result.findings);
-  if (findingsOf(result, 'database').length > 0) throw unsound(folder, found);
-  if (result.findings.length > 0) return found;
-  requireCompared(result);
-  return null;
 }
 
 /** @param lost entries of a damaged log that the database lacks, as it may after a power cut */

@@ -80,6 +80,10 @@ function prepareAll(db: Database) {
   };
 }
 
+function columnsOf({ first_detected_at, exported_at_given, url_withheld }: StoredState) {
+  return [first_detected_at, exported_at_given, url_withheld];
+}
+
 /** Versions are inserted in batches, after their detections: with one table at a time, both take a fifth less. */
 const PENDING_MAX = 500;
 
@@ -144,17 +148,9 @@ export function detectionRows(db: Database, hasTexts = true) {
      * @returns false if the detection exists: then nothing was changed
      */
     create(state: StoredState, version: number, position: number): boolean {
-      const { id, first_detected_at, exported_at_given, url_withheld } = state;
-      const head = headOf(id);
+      const head = headOf(state.id);
       const place = placeOf(head.ordinal, head.sequence + 1);
-      const { changes } = sql.insertDetection.run(
-        id,
-        place,
-        first_detected_at,
-        exported_at_given,
-        url_withheld,
-      );
-      if (changes === 0) return false;
+      if (sql.insertDetection.run(state.id, place, ...columnsOf(state)).changes === 0) return false;
       add(head, { place, state, version, position });
       return true;
     },
@@ -171,19 +167,17 @@ export function detectionRows(db: Database, hasTexts = true) {
     },
     /** Adds a new version of an existing detection. */
     change(state: StoredState, version: number, position: number): void {
-      const { id, first_detected_at, exported_at_given, url_withheld } = state;
-      const head = headOf(id);
+      const head = headOf(state.id);
       const place = placeOf(head.ordinal, head.sequence + 1);
-      sql.deleteRescored.run(id);
-      sql.updateDetection.run(place, first_detected_at, exported_at_given, url_withheld, id);
+      sql.deleteRescored.run(state.id);
+      sql.updateDetection.run(place, ...columnsOf(state), state.id);
       add(head, { place, state, version, position });
     },
     /** Replaces the text of a detection within its version; @returns false if there is no such detection */
     rescore(state: DetectionState, version: number): boolean {
-      const { first_detected_at, exported_at_given, url_withheld, id } = state;
-      const known = sql.rescoreDetection.get(first_detected_at, exported_at_given, url_withheld, id);
+      const known = sql.rescoreDetection.get(...columnsOf(state), state.id);
       if (known === undefined) return false;
-      const text = renderDetection(id, version, state.rendered);
+      const text = renderDetection(state.id, version, state.rendered);
       sql.upsertRescored.run(known.place, hasTexts ? text : '', rowChecksum(known.place, text));
       return true;
     },

@@ -15,8 +15,6 @@ import { isObject } from '../is-object.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { LogDamage } from '../store/log-errors.ts';
 
-export type Effects = ReturnType<typeof noteEffects>;
-
 /** The lines for what a connection changed since they were last taken. @param tables tables of the main database, each with a primary key */
 export function noteEffects(db: Database, tables: readonly string[]) {
   db.pragma('temp_store = MEMORY');

@@ -23,9 +23,10 @@ export type Mark = LogMark;
 /** The kind of an entry that has all rows of the database, and so starts a new log. */
 export const SNAPSHOT = 'snapshot';
 
-const Operation = Type.Object({ kind: Type.String() }, { additionalProperties: Type.Unknown() });
-
-export type Operation = Readonly<Static<typeof Operation>> & { readonly [member: string]: unknown };
+export interface Operation {
+  readonly kind: string;
+  readonly [member: string]: unknown;
+}
 
 const Commit = Type.Object({
   entry: Type.Number(),
@@ -34,7 +35,7 @@ const Commit = Type.Object({
   after: Type.Union([Type.String(), Type.Null()]),
   /** When it was written, such as `2026-11-20T09:05:00Z`. */
   at: Type.String(),
-  operation: Operation,
+  operation: Type.Unsafe<Operation>(Type.Object({ kind: Type.String() })),
   /** Frames of the entry before this one, and the chained CRC-32 of them. */
   frames: Type.Number(),
   checksum: Type.Number(),
@@ -42,7 +43,7 @@ const Commit = Type.Object({
 const CommitLine = Type.Object({ commit: Commit });
 
 /** The last line of every entry: once it is written, the entry is decided. */
-export type Commit = Readonly<Omit<Static<typeof Commit>, 'operation'>> & { readonly operation: Operation };
+export type Commit = Readonly<Static<typeof Commit>>;
 
 /** @throws LogDamage if the line is not a header */
 export function parseHeader(line: string): SegmentHeader {

@@ -23,16 +23,15 @@ export interface Frame {
   readonly end: number;
 }
 
-/** The first skippable magic number; others may mean something else to other programs. */
-const SKIPPABLE_MAGIC = 0x184d2a50;
-const CONTENT_BYTES = 12;
-export const FRAME_HEADER_BYTES = 8 + CONTENT_BYTES;
+/**
+ * The first bytes of every frame: the first skippable magic number, since others may mean something else to other programs,
+ * and the 12 bytes of its content.
+ */
+export const FRAME_MAGIC = Buffer.from([0x50, 0x2a, 0x4d, 0x18, 12, 0, 0, 0]);
+export const FRAME_HEADER_BYTES = FRAME_MAGIC.length + 12;
 /** Far more than 500 rows need; a greater length is damage. */
 const FRAME_BYTES_MAX = 256 * 1024 * 1024;
 const KINDS: readonly FrameKind[] = ['header', 'lines', 'commit'];
-
-/** The first bytes of every frame, to search for one after damage. */
-export const FRAME_MAGIC = Buffer.from([0x50, 0x2a, 0x4d, 0x18, CONTENT_BYTES, 0, 0, 0]);
 
 /** The fastest level: compression must not slow down ingest. */
 const OPTIONS = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
@@ -42,8 +41,7 @@ export function encodeFrame(kind: FrameKind, lines: string | Uint8Array): Buffer
   const packed = zstdCompressSync(lines, OPTIONS);
   // In memory of its own, so that it can be transferred to another thread.
   const frame = Buffer.allocUnsafeSlow(FRAME_HEADER_BYTES + packed.length);
-  frame.writeUInt32LE(SKIPPABLE_MAGIC, 0);
-  frame.writeUInt32LE(CONTENT_BYTES, 4);
+  FRAME_MAGIC.copy(frame);
   frame.writeUInt32LE(packed.length, 8);
   frame.writeUInt32LE(crc32(packed), 12);
   frame.writeUInt32LE(KINDS.indexOf(kind), 16);
@@ -53,8 +51,8 @@ export function encodeFrame(kind: FrameKind, lines: string | Uint8Array): Buffer
 
 /** @param bytes at least {@link FRAME_HEADER_BYTES}; @returns null if no frame begins there */
 export function decodeFrameHeader(bytes: Buffer) {
-  if (bytes.length < FRAME_HEADER_BYTES) return null;
-  if (bytes.readUInt32LE(0) !== SKIPPABLE_MAGIC || bytes.readUInt32LE(4) !== CONTENT_BYTES) return null;
+  if (bytes.length < FRAME_HEADER_BYTES || !bytes.subarray(0, FRAME_MAGIC.length).equals(FRAME_MAGIC))
+    return null;
   const kind = KINDS[bytes.readUInt32LE(16)];
   const length = bytes.readUInt32LE(8);
   // A write that a power cut tore may have left zeros behind the first bytes.
@@ -118,53 +116,43 @@ export interface EntryPart {
   lines(): readonly string[];
 }
 
-/** Makes entries of frames, and checks that each is whole, and follows the one before. */
-export class EntryChain {
-  /** The last whole entry. */
-  last: Mark | null | undefined;
-  readonly #first: number;
-  readonly #where: string;
-  #frames = 0;
-  #checksum = 0;
-
-  /**
-   * @param last the entry before; null: there is none, so that a log must be able to begin here; undefined: any may be
-   * @param first the number of the first entry, unless `last` tells it
-   * @param where the beginning of an error
-   */
-  constructor(last: Mark | null | undefined, first: number, where = '') {
-    this.last = last;
-    this.#first = first;
-    this.#where = where;
-  }
-
-  /** The number of the entry that the next frame is of. */
-  get next(): number {
-    return (this.last?.entry ?? this.#first - 1) + 1;
-  }
-
-  /** @throws LogDamage if the entry that the frame ends is not whole, or does not follow the one before */
-  add(frame: Frame): EntryPart {
-    if (frame.kind === 'header') throw new LogDamage(`${this.#where}a header stands between entries`);
-    const entry = this.next;
-    if (frame.kind === 'lines') {
-      this.#frames += 1;
-      this.#checksum = chainChecksum(this.#checksum, frame.checksum);
-      return { entry, frame, commit: null, lines: () => decodeLines(frame) };
-    }
-    const bytes = zstdDecompressSync(frame.packed);
-    const at = bytes.lastIndexOf('\n', -2) + 1;
-    const commit = parseCommit(bytes.toString('utf8', at));
-    if (commit.frames !== this.#frames || commit.checksum !== this.#checksum)
-      throw new LogDamage(`${this.#where}frames of entry ${commit.entry} are missing`);
-    if (this.last === null) requireBeginning(commit);
-    else if (commit.entry !== entry || commit.after !== (this.last ?? { id: commit.after }).id)
-      throw new LogDamage(`${this.#where}entry ${commit.entry} does not follow entry ${entry - 1}`);
-    this.#frames = 0;
-    this.#checksum = 0;
-    this.last = commit;
-    return { entry, frame, commit, lines: () => linesIn(bytes.subarray(0, at)) };
-  }
+/**
+ * Makes entries of frames, and checks that each is whole, and follows the one before.
+ * @param last the entry before; null: there is none, so that a log must be able to begin here; undefined: any may be
+ * @param first the number of the first entry, unless `last` tells it
+ * @param where the beginning of an error
+ */
+export function entryChain(last: Mark | null | undefined, first: number, where = '') {
+  let frames = 0;
+  let checksum = 0;
+  return {
+    /** The last whole entry. */
+    last,
+    /** The number of the entry that the next frame is of. */
+    get next(): number {
+      return (this.last?.entry ?? first - 1) + 1;
+    },
+    /** @throws LogDamage if the entry that the frame ends is not whole, or does not follow the one before */
+    add(frame: Frame): EntryPart {
+      if (frame.kind === 'header') throw new LogDamage(`${where}a header stands between entries`);
+      const entry = this.next;
+      if (frame.kind === 'lines') {
+        frames += 1;
+        checksum = chainChecksum(checksum, frame.checksum);
+        return { entry, frame, commit: null, lines: () => decodeLines(frame) };
+      }
+      const bytes = zstdDecompressSync(frame.packed);
+      const at = bytes.lastIndexOf('\n', -2) + 1;
+      const commit = parseCommit(bytes.toString('utf8', at));
+      if (commit.frames !== frames || commit.checksum !== checksum)
+        throw new LogDamage(`${where}frames of entry ${commit.entry} are missing`);
+      if (this.last === null) requireBeginning(commit);
+      else if (commit.entry !== entry || commit.after !== (this.last ?? { id: commit.after }).id)
+        throw new LogDamage(`${where}entry ${commit.entry} does not follow entry ${entry - 1}`);
+      [frames, checksum, this.last] = [0, 0, commit];
+      return { entry, frame, commit, lines: () => linesIn(bytes.subarray(0, at)) };
+    },
+  };
 }
 
 /** @throws LogDamage unless a log can start with this entry: 1, or a snapshot (compact.ts) */

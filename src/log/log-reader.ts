@@ -2,9 +2,8 @@
 import { fsyncSync, readSync, renameSync, rmSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import { openFile, syncFolder, writeAt } from '../store/folder.ts';
-import { LogDamage, LogFailure } from '../store/log-errors.ts';
+import { LogDamage, onLog } from '../store/log-errors.ts';
 import type { Commit, Mark } from './format.ts';
-import type { EntryPart } from './frame.ts';
 import { commitsIn, listSegments, type Segment, SegmentReader } from './segment.ts';
 
 const PIECE_BYTES = 4 * 1024 * 1024;
@@ -55,17 +54,14 @@ export function findTail(folder: string, mayBeDoubtful = false): Tail {
  * may show content that is not on the disk. @throws LogFailure
  */
 export function trustTail(folder: string, { segment, stumps }: Tail): void {
-  try {
+  onLog('write', segment?.path ?? folder, () => {
     for (const { path } of stumps) rmSync(path);
-    if (segment !== null) {
-      const draft = `${segment.path}.tmp`;
-      copyStart(segment.path, draft, segment.bytes);
-      renameSync(draft, segment.path);
-      syncFolder(folder);
-    }
-  } catch (error) {
-    throw new LogFailure('write', segment?.path ?? folder, error);
-  }
+    if (segment === null) return;
+    const draft = `${segment.path}.tmp`;
+    copyStart(segment.path, draft, segment.bytes);
+    renameSync(draft, segment.path);
+    syncFolder(folder);
+  });
 }
 
 /** In pieces: an entry of millions of rows makes a segment larger than memory. */
@@ -106,13 +102,6 @@ export function placeOf(folder: string, mark: Mark): Place {
   return 'beyond';
 }
 
-export interface LocatedPart {
-  readonly segment: Segment;
-  /** Bytes up to the last complete entry, counted from the start of the first segment that is yielded. */
-  readonly bytes: number;
-  readonly part: EntryPart;
-}
-
 /** Where an entry that was read ends. */
 export interface ReadTo {
   readonly path: string;
@@ -125,13 +114,10 @@ export interface ReadTo {
  * for entries that were added meanwhile.
  * @param after null: from the first entry of the log on
  * @param readTo where it ends, if that is known: its segment is not read from the beginning on
+ * @returns `bytes`: up to the last complete entry, counted from the start of the first segment that is yielded
  * @throws LogDamage if an entry is missing, damaged or out of order; a torn end is only the end
  */
-export function* entriesAfter(
-  folder: string,
-  after: Mark | null,
-  readTo: ReadTo | null = null,
-): Generator<LocatedPart> {
+export function* entriesAfter(folder: string, after: Mark | null, readTo: ReadTo | null = null) {
   let segments = listSegments(folder);
   const from = after?.entry ?? 0;
   const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= Math.max(1, from));

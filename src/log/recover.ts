@@ -47,7 +47,7 @@ import { readLogMark, readLogMarkOf } from '../store/log-mark.ts';
 import { type ApplyOptions, applyAfter, bytesAfter } from './apply-log.ts';
 import type { Commit, Mark } from './format.ts';
 import { entriesAfter, findTail, type Place, placeOf, type Tail, trustTail } from './log-reader.ts';
-import { LogWriter } from './log-writer.ts';
+import { logWriter } from './log-writer.ts';
 import { tidyLog } from './segment.ts';
 
 /** How a log is read in which an entry counts once the copy has it. */
@@ -76,20 +76,17 @@ export interface RecoverOptions extends ApplyOptions {
   readonly decisions?: Decisions;
 }
 
-export interface Recovered {
-  readonly db: Database;
-  readonly log: LogWriter;
-  readonly applied: number;
-  /** Why the database was rebuilt; null: it was not. */
-  readonly madeAnew: string | null;
-}
+export type Recovered = Awaited<ReturnType<typeof recoverDetections>>;
 
 /** Applying less of the log is fast enough to need no message. */
 const LONG_BYTES = 256 * 1024;
 const journalOf = (path: string) => `${path}-journal`;
 
-/** @throws Refused `configuration` if the log is damaged; LogFailure; SQLite's errors */
-export async function recoverDetections(options: RecoverOptions): Promise<Recovered> {
+/**
+ * @returns also how many entries were applied, and `madeAnew`: why the database was rebuilt; null: it was not
+ * @throws Refused `configuration` if the log is damaged; LogFailure; SQLite's errors
+ */
+export async function recoverDetections(options: RecoverOptions) {
   const { folder } = options;
   let db: Database | null = null;
   try {
@@ -129,7 +126,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     if (madeAnew !== null)
       // What was found in the old one is said of it alone. The note goes last: it alone makes a start begin again.
       for (const path of [folder.verified, folder.damage]) rmSync(path, { force: true });
-    const log = new LogWriter({ folder: folder.log }, tail);
+    const log = logWriter({ folder: folder.log }, tail);
     return { db, log, applied, madeAnew };
   } catch (error) {
     if (db !== null) abandon(db);

@@ -2,12 +2,12 @@
  * The findings of a scrub: counted by kind, with the first of each (the manual is made from this table), and the result of
  * the last scrub in a file of the data folder, for the next start, status and metrics.
  */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { grouped } from '../counted.ts';
 import { unlessError } from '../refused.ts';
-import type { DataFolder } from '../store/folder.ts';
+import { type DataFolder, writeWhole } from '../store/folder.ts';
 import { formatMs, parseInstant } from '../time.ts';
 
 export interface FindingKind {
@@ -65,10 +65,7 @@ export type ScrubResult = Static<typeof Result>;
 
 const Record = Type.Object({ ...Result.properties, verified_at: Type.String() });
 
-export interface ScrubRecord extends ScrubResult {
-  /** Epoch milliseconds. */
-  readonly at: number;
-}
+export type ScrubRecord = NonNullable<ReturnType<typeof readScrubRecord>>;
 
 /** Later findings of a kind are only counted. */
 const FIRST_MAX = 5;
@@ -102,8 +99,8 @@ export function describeFindings(findings: readonly ScrubFinding[]): string {
   return texts.join('; ');
 }
 
-/** @returns null if there is none, or the file cannot be read: the next scrub writes it again */
-export function readScrubRecord({ verified }: Pick<DataFolder, 'verified'>): ScrubRecord | null {
+/** @returns `at`: epoch milliseconds; null if there is none, or the file cannot be read: the next scrub writes it again */
+export function readScrubRecord({ verified }: Pick<DataFolder, 'verified'>) {
   return unlessError(null, () => {
     const { verified_at, ...record } = Value.Parse(Record, JSON.parse(readFileSync(verified, 'utf8')));
     const at = parseInstant(verified_at);
@@ -117,8 +114,6 @@ export function writeScrubRecord(
   { entry, findings, not_compared }: ScrubResult,
   nowMs: number,
 ): void {
-  const draft = `${verified}-${process.pid}`;
   const record = { verified_at: formatMs(nowMs), entry, findings, not_compared };
-  writeFileSync(draft, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });
-  renameSync(draft, verified);
+  writeWhole(verified, `${JSON.stringify(record, null, 2)}\n`, `${verified}-${process.pid}`);
 }

@@ -186,8 +186,8 @@ async function compare(
   for (const [done, table] of HASHED_TABLES.entries()) {
     onProgress(table, done, HASHED_TABLES.length);
     await guard(findings, table, async () => {
-      const expected = await rowHashes(made, table, { between, removed, onBadText: null });
-      const found = await rowHashes(db, table, { between, removed, onBadText });
+      const expected = await rowHashes(made, table, removed, between, null);
+      const found = await rowHashes(db, table, removed, between, onBadText);
       for (const name of new Set([...expected.keys(), ...found.keys()])) {
         const [a, b] = [found.get(name), expected.get(name)];
         if (a?.hash === b?.hash && a?.rows === b?.rows) continue;
@@ -214,33 +214,26 @@ async function guard(findings: ScrubFindings, what: string, work: () => Promise<
   }
 }
 
-interface RowHash {
-  readonly rows: number;
-  /** CRC-32 of the rows as JSON, in the order of their key, without texts: those have checksums. */
-  readonly hash: number;
-}
-
-interface HashOptions {
-  readonly between: () => Promise<void>;
-  /** Ordinals of removed streams, whose rows may still be there. */
-  readonly removed: ReadonlySet<number>;
-  /** Called for each text that does not match its checksum. Null: texts are not read. */
-  readonly onBadText: ((where: string) => void) | null;
-}
-
-/** @returns a hash for each stream that has rows in the table, by `TABLE of stream ORDINAL`, or one by the table's name */
+/**
+ * @param removed ordinals of removed streams, whose rows may still be there
+ * @param onBadText called for each text that does not match its checksum; null: texts are not read
+ * @returns for each stream that has rows in the table, by `TABLE of stream ORDINAL`, or for the table, by its name: how many
+ *   rows, and the CRC-32 of them as JSON, in the order of their key, without texts: those have checksums
+ */
 async function rowHashes(
   db: Database,
   table: string,
-  { between, removed, onBadText }: HashOptions,
-): Promise<ReadonlyMap<string, RowHash>> {
+  removed: ReadonlySet<number>,
+  between: () => Promise<void>,
+  onBadText: ((where: string) => void) | null,
+) {
   const { columns, keys } = tableOf(db, table);
   const isOfStreams = TABLES_OF_STREAMS.includes(table);
   const place = columns.indexOf('place');
   const checksum = columns.indexOf('checksum');
   const hasTexts = onBadText !== null && checksum !== -1;
   const sql = `SELECT ${columns.join()}${hasTexts ? `, CAST(${TEXT} AS BLOB)` : ''} FROM ${table} ORDER BY ${keys.join()}`;
-  const hashes = new Map<string, RowHash>();
+  const hashes = new Map<string, { readonly rows: number; readonly hash: number }>();
   let seen = 0;
   for (const values of db.prepare<unknown[], unknown[]>(sql).raw().iterate()) {
     seen += 1;

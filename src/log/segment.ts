@@ -4,16 +4,16 @@
  */
 import { fstatSync, readdirSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { isErrorCode } from '../refused.ts';
+import { unlessCode } from '../refused.ts';
 import { openFile, syncFolder } from '../store/folder.ts';
-import { LogDamage, LogFailure } from '../store/log-errors.ts';
+import { LogDamage, onLog } from '../store/log-errors.ts';
 import { type Commit, LOG_FORMAT, type Mark, parseHeader, type SegmentHeader } from './format.ts';
 import {
   commitIn,
   decodeFrameHeader,
   decodeLines,
-  EntryChain,
   type EntryPart,
+  entryChain,
   FRAME_HEADER_BYTES,
   FRAME_MAGIC,
   type Frame,
@@ -71,19 +71,13 @@ export function tidyLog(log: string): void {
 }
 
 function allSegments(folder: string): (Segment & { readonly isSnapshot: boolean })[] {
-  try {
-    return readdirSync(folder)
-      .sort()
-      .flatMap((name) => {
-        const [, digits, snapshot] = NAME.exec(name) ?? [];
-        if (digits === undefined) return [];
-        const isSnapshot = snapshot !== undefined;
-        return [{ path: join(folder, name), firstEntry: Number(digits), isSnapshot }];
-      });
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT')) return [];
-    throw new LogFailure('read', folder, error);
-  }
+  const names = onLog('read', folder, () => unlessCode([], () => readdirSync(folder), 'ENOENT'));
+  return names.sort().flatMap((name) => {
+    const [, digits, snapshot] = NAME.exec(name) ?? [];
+    if (digits === undefined) return [];
+    const isSnapshot = snapshot !== undefined;
+    return [{ path: join(folder, name), firstEntry: Number(digits), isSnapshot }];
+  });
 }
 
 export function bytesOf(segments: readonly Segment[]): number {
@@ -94,7 +88,7 @@ export function bytesOf(segments: readonly Segment[]): number {
 export class SegmentReader {
   readonly #path: string;
   readonly #file: ReturnType<typeof openFile>;
-  #chain: EntryChain;
+  #chain: ReturnType<typeof entryChain>;
   /** Where the last intact frame ends. */
   #offset = 0;
   /** When a frame was last looked for: the writer may have appended to it since. */
@@ -112,7 +106,7 @@ export class SegmentReader {
    */
   constructor(segment: Segment, previous?: Mark | null) {
     this.#path = segment.path;
-    this.#chain = new EntryChain(previous, segment.firstEntry, `${segment.path}: `);
+    this.#chain = entryChain(previous, segment.firstEntry, `${segment.path}: `);
     this.#file = openSegment(segment.path);
     try {
       const frame = this.#nextFrame();
@@ -150,14 +144,14 @@ export class SegmentReader {
    * @throws LogDamage if that entry differs from its commit line
    */
   skipTo(entry: number): void {
-    let newest: { readonly frame: Frame; readonly chain: EntryChain } | null = null;
+    let newest: { readonly frame: Frame; readonly chain: ReturnType<typeof entryChain> } | null = null;
     while (this.header !== null && this.#chain.next <= entry) {
       const frame = this.#nextFrame();
       if (frame === null) break;
       if (frame.kind !== 'commit') this.#chain.add(frame);
       else {
         newest = { frame, chain: this.#chain };
-        this.#chain = new EntryChain(undefined, this.#chain.next + 1, `${this.#path}: `);
+        this.#chain = entryChain(undefined, this.#chain.next + 1, `${this.#path}: `);
       }
     }
     if (newest === null) return;
@@ -228,20 +222,12 @@ export function commitsIn({ path }: Segment): Commit[] {
   }
 }
 
-function openSegment(path: string): ReturnType<typeof openFile> {
-  try {
-    return openFile(path, 'r');
-  } catch (error) {
-    throw new LogFailure('read', path, error);
-  }
-}
+const openSegment = (path: string) => onLog('read', path, () => openFile(path, 'r'));
 
 /** @returns fewer bytes at the end of the file; a rollback makes the newest segment shorter */
 function readAt(file: number, path: string, offset: number, length: number): Buffer {
-  try {
+  return onLog('read', path, () => {
     const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, fstatSync(file).size - offset)));
     return bytes.subarray(0, readSync(file, bytes, 0, bytes.length, offset));
-  } catch (error) {
-    throw new LogFailure('read', path, error);
-  }
+  });
 }

@@ -5,6 +5,7 @@
 import type { TSchema } from '@sinclair/typebox';
 import type { Actor } from '../auth/actor.ts';
 import type { Ticket } from '../auth/console-sessions.ts';
+import type { Ended } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
@@ -12,7 +13,6 @@ import { failed, Refused } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
-import type { Ended } from '../store/revocations.ts';
 import type { CopyState, Role } from '../store/role.ts';
 import { documentText } from '../text-layout.ts';
 import { type Members, readMembers, type ValuesOf } from './member.ts';

@@ -8,11 +8,10 @@
  * | cannot be written | cannot be written | refuses it from memory at once | until it ends, or `access.db` takes it: the command says so, and fails |
  * | cannot be written | cannot be written | none runs | refused |
  */
-import type { Denied } from '../auth/denials.ts';
+import { type Denied, noteEnded } from '../auth/denials.ts';
 import { errorCode, reasonOf } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
-import { noteEnded } from '../store/revocations.ts';
 import type { Context } from './operation.ts';
 import type { Outcome } from './problem.ts';
 

@@ -6,26 +6,15 @@
  * and loaded from there. A home may be read-only, mounted noexec, missing or prepared by an attacker, so several
  * folders are tried.
  */
-import { createHash, randomBytes } from 'node:crypto';
-import {
-  constants,
-  existsSync,
-  fstatSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { hash, randomUUID } from 'node:crypto';
+import { constants, existsSync, fstatSync, lstatSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type { Options } from 'better-sqlite3';
 import { isPacked, packedAddon } from '../packed.ts';
 import { misconfigured, reasonOf, unlessError } from '../refused.ts';
-import { openFile } from './folder.ts';
+import { openFile, writeWhole } from './folder.ts';
 
 let loaded: object | undefined;
 
@@ -60,12 +49,12 @@ export function withNativeBinding(options: Options): Options {
 
 /** Loads the addon from the first folder that works. */
 export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addon: object; file: string } {
-  const hash = sha256(bytes);
+  const digest = sha256(bytes);
   const failures: string[] = [];
   for (const folder of folders) {
     try {
-      const file = join(prepareFolder(folder), `better_sqlite3-${hash}.node`);
-      placeFile(file, bytes, hash);
+      const file = join(prepareFolder(folder), `better_sqlite3-${digest}.node`);
+      placeFile(file, bytes, digest);
       return { addon: load(file), file };
     } catch (error) {
       failures.push(`${folder}: ${reasonOf(error)}`);
@@ -146,21 +135,15 @@ function nearestExisting(folder: string): string {
 }
 
 /** Writes `bytes` to `file`, unless it has them. Several processes may do so at once. */
-function placeFile(file: string, bytes: Uint8Array, hash: string): void {
-  if (isGenuine(file, bytes.length, hash)) return;
-  const temporary = `${file}.${process.pid}-${randomBytes(6).toString('hex')}`;
-  try {
-    writeFileSync(temporary, bytes, { flag: 'wx', mode: 0o600 });
-    renameSync(temporary, file);
-  } finally {
-    rmSync(temporary, { force: true });
-  }
-  if (!isGenuine(file, bytes.length, hash))
+function placeFile(file: string, bytes: Uint8Array, digest: string): void {
+  if (isGenuine(file, bytes.length, digest)) return;
+  writeWhole(file, bytes, `${file}.${randomUUID()}`);
+  if (!isGenuine(file, bytes.length, digest))
     throw new Error('the library reads back differently from what was written');
 }
 
 /** Whether it is a file of this user with the right content. Never follows a link, never waits for a pipe. */
-function isGenuine(file: string, length: number, hash: string): boolean {
+function isGenuine(file: string, length: number, digest: string): boolean {
   // Missing, a link, or unreadable: writing it again shows which.
   return unlessError(false, () => {
     const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
@@ -169,7 +152,7 @@ function isGenuine(file: string, length: number, hash: string): boolean {
     const found = fstatSync(opened.fd);
     const uid = process.getuid?.();
     const isOwn = uid === undefined || (found.uid === uid && (found.mode & OTHERS_WRITE) === 0);
-    return isOwn && found.isFile() && found.size === length && sha256(readFileSync(opened.fd)) === hash;
+    return isOwn && found.isFile() && found.size === length && sha256(readFileSync(opened.fd)) === digest;
   });
 }
 
@@ -181,6 +164,4 @@ function load(file: string): object {
   return exports;
 }
 
-function sha256(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex');
-}
+const sha256 = (bytes: Uint8Array) => hash('sha256', bytes);

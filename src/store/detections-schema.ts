@@ -9,7 +9,6 @@
  * are. `position` is the order of arrival over all streams.
  */
 import type { Schema } from './database.ts';
-import { CREATE_LOG_MARK } from './log-mark.ts';
 
 const SQL = `
 -- Names the state of the file (checkpoint.ts).
@@ -168,6 +167,13 @@ CREATE TABLE copy_mode (
   waits INTEGER NOT NULL CHECK (waits IN (0, 1))
 ) STRICT;
 
-${CREATE_LOG_MARK}`;
+
+-- The last entry of the log that is applied; no row: none.
+CREATE TABLE log_mark (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  entry INTEGER NOT NULL,
+  id TEXT NOT NULL
+) STRICT;
+`;
 
 export const DETECTIONS_SCHEMA: Schema = { application_id: 0x77770011, sql: SQL, synchronous: 'NORMAL' };

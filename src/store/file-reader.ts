@@ -2,8 +2,6 @@
 import { statSync } from 'node:fs';
 import { type Database, openDatabase } from './database.ts';
 
-export type FileReader = ReturnType<typeof createFileReader>;
-
 export function createFileReader(path: string) {
   let open: { readonly db: Database; readonly ino: number } | null = null;
   const close = () => {

@@ -230,13 +230,24 @@ export function unusedTime(fromMs: number, pathsAt: (time: string) => readonly s
   }
 }
 
-/** Writes a small file that gets its name only when its content is on the disk. @returns its size in bytes */
-export function writeWhole(path: string, content: string | Buffer): number {
-  const draft = join(dirname(path), `.${basename(path)}.tmp`);
-  writeFileSync(draft, content, { mode: 0o600, flush: true });
-  renameSync(draft, path);
+/**
+ * Writes a small file that gets its name only when its content is on the disk.
+ * @param draft another one for each process, where several may write the file at once
+ */
+export function writeWhole(
+  path: string,
+  content: string | Uint8Array,
+  draft = join(dirname(path), `.${basename(path)}.tmp`),
+): void {
+  try {
+    writeFileSync(draft, content, { mode: 0o600, flush: true });
+    renameSync(draft, path);
+  } catch (error) {
+    // On a full disk, each attempt would leave one.
+    unlessError(undefined, () => rmSync(draft, { force: true }));
+    throw error;
+  }
   syncFolder(dirname(path));
-  return Buffer.byteLength(content);
 }
 
 /** Makes a file's content durable. Never follows a link, never waits for a pipe. */

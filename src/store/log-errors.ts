@@ -27,6 +27,15 @@ export class LogFailure extends Error {
   }
 }
 
+/** Runs calls of the file system for the log. @throws LogFailure */
+export function onLog<Result>(doing: string, path: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw new LogFailure(doing, path, error);
+  }
+}
+
 /** Whether the log failed, and not a file that is ingested. */
 export function isLogError(error: unknown): boolean {
   return error instanceof LogDamage || error instanceof LogFailure;

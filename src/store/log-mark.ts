@@ -1,15 +1,5 @@
-/** The last log entry that a database has applied, written in the same transaction. */
+/** What `detections.db` says of the log: the last entry that it has applied, and whether transactions wait for the copy. */
 import { type Database, inspected } from './database.ts';
-
-/** Part of a schema. */
-export const CREATE_LOG_MARK = `
--- The last entry of the log that is applied; no row: none.
-CREATE TABLE log_mark (
-  one INTEGER PRIMARY KEY CHECK (one = 1),
-  entry INTEGER NOT NULL,
-  id TEXT NOT NULL
-) STRICT;
-`;
 
 const SELECT_MARK = 'SELECT entry, id FROM log_mark';
 const UPSERT_MARK = `
@@ -31,6 +21,29 @@ export function readLogMarkOf(path: string): LogMark | null {
   return inspected(path, null, readLogMark);
 }
 
+/** In the transaction that applies the entry. */
 export function setLogMark(db: Database, { entry, id }: LogMark): void {
   db.prepare(UPSERT_MARK).run({ entry, id });
+}
+
+const SELECT_WAITS = 'SELECT waits FROM copy_mode';
+const PUT_WAITS = `
+  INSERT INTO copy_mode (id, waits) VALUES (1, :waits) ON CONFLICT (id) DO UPDATE SET waits = excluded.waits`;
+
+/**
+ * It is in the log, so that a standby that is promoted knows whether the writer may have shown something that the copy lacks.
+ * A change of it is itself a transaction that waits.
+ */
+export function waitsForCopy(db: Database): boolean {
+  return db.prepare<[], number>(SELECT_WAITS).pluck().get() === 1;
+}
+
+/** What a database says that may be damaged; false also if it cannot be read. */
+export function waitsForCopyIn(path: string): boolean {
+  return inspected(path, false, waitsForCopy);
+}
+
+/** Call it within a transaction. */
+export function setWaitsForCopy(db: Database, waits: boolean): void {
+  db.prepare(PUT_WAITS).run({ waits: waits ? 1 : 0 });
 }

@@ -9,24 +9,17 @@ import type { DataFolder } from './folder.ts';
  */
 export function requireOwner({ root }: Pick<DataFolder, 'root'>): void {
   const found = ownerOf(root);
-  if (found === null || found.uid === process.geteuid?.()) return;
-  refuseUnreadable({ root });
-  throw misconfigured(
-    `the data folder ${root} belongs to ${found.name}: run this as that user, for example: ${found.asOwner} wirewatch ...`,
-  );
+  if (found !== null && found.uid !== process.geteuid?.()) throw found.refusal;
 }
 
 /** @throws Refused `configuration` as {@link requireOwner}, if this user cannot read a folder that exists */
 export function refuseUnreadable({ root }: Pick<DataFolder, 'root'>): void {
   const found = ownerOf(root);
-  if (found === null || isReadable(root)) return;
-  throw misconfigured(
-    `no permission to read ${root} (owned by ${found.name}): run it as that user, for example: ${found.asOwner} wirewatch ...`,
-  );
+  if (found !== null && !isReadable(root)) throw found.refusal;
 }
 
 /**
- * @returns null if there is no such folder; `asOwner`: the beginning of a command line with which this user becomes that one
+ * @returns null if there is no such folder; `refusal`: that it belongs to another user, and how to run a command as that one
  * @throws Refused if this user cannot see whether there is one
  */
 function ownerOf(root: string) {
@@ -38,7 +31,10 @@ function ownerOf(root: string) {
     const switching =
       name === null ? `setpriv --reuid=${uid} --regid=${gid} --init-groups` : `runuser -u ${name} --`;
     const asOwner = process.geteuid?.() === 0 ? switching : `sudo -u ${name ?? `'#${uid}'`}`;
-    return { uid, name: name ?? `user id ${uid}`, asOwner };
+    const refusal = misconfigured(
+      `the data folder ${root} belongs to ${name ?? `user id ${uid}`}: run this as that user, for example: ${asOwner} wirewatch ...`,
+    );
+    return { uid, refusal };
   } catch (error) {
     if (!isErrorCode(error, 'EACCES')) return null;
     throw misconfigured(

@@ -1,6 +1,6 @@
 /** What this machine is to the copy: what the configuration says, until a promotion, which the data folder notes. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
@@ -128,17 +128,9 @@ export function noteKept(
   marks: readonly (LogMark | null)[],
 ): void {
   if (mkdirSync(folder.copied, { recursive: true, mode: 0o700 }) !== undefined) syncFolder(folder.root);
-  const kept = { to, ids: marks.flatMap((mark) => mark?.id ?? []) };
+  const kept = JSON.stringify({ to, ids: marks.flatMap((mark) => mark?.id ?? []) });
   // Another process may note the same copy now.
-  const draft = join(folder.copied, `.${randomUUID()}`);
-  try {
-    writeFileSync(draft, `${JSON.stringify(kept)}\n`, { flag: 'wx', mode: 0o600, flush: true });
-    renameSync(draft, join(folder.copied, `${copy}.json`));
-  } finally {
-    // On a full disk each attempt would leave one.
-    rmSync(draft, { force: true });
-  }
-  syncFolder(folder.copied);
+  writeWhole(join(folder.copied, `${copy}.json`), `${kept}\n`, join(folder.copied, `.${randomUUID()}`));
 }
 
 /** What is noted of each copy, by its id; a damaged note is none. */

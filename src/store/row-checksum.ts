@@ -66,22 +66,9 @@ export function requireChecksums(data: Buffer, places: readonly number[], seals:
   return lengths;
 }
 
-const COMMA_CODE = 0x2c;
-const ZERO_CODE = 0x30;
-
-/** Reads the numbers of group_concat, `1,2,…`, digit by digit: four times faster than split. */
+/** @param list of `group_concat`: `1,2,…` */
 export function numbersOf(list: string): number[] {
-  const numbers: number[] = [];
-  let number = 0;
-  for (let at = 0; at < list.length; at += 1) {
-    const code = list.charCodeAt(at);
-    if (code === COMMA_CODE) {
-      numbers.push(number);
-      number = 0;
-    } else number = number * 10 + (code - ZERO_CODE);
-  }
-  numbers.push(number);
-  return numbers;
+  return JSON.parse(`[${list}]`);
 }
 
 /** The polynomial of CRC-32, its bits reversed as in all that follows: the highest bit is that of x^0. */

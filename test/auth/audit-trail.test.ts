@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addAccount, setAccount } from '../../src/auth/accounts.ts';
-import { readTrail } from '../../src/auth/audit.ts';
+import { noteOperation, readTrail } from '../../src/auth/audit.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
 import { pauseIngest } from '../../src/ingest/operator-pause.ts';
@@ -80,6 +80,7 @@ test('what changes nothing, or is rolled back, makes no entry', () => {
   assert.throws(() =>
     writing(db, () => {
       setAccount(db, 'acme', { name: 'Not' });
+      noteOperation(db, { kind: 'compact' });
       throw new Error('given up');
     }),
   );
@@ -96,4 +97,9 @@ test('what changes nothing, or is rolled back, makes no entry', () => {
   setAccount(db, 'acme', { name: 'Next' });
   assert.deepEqual(audited().at(-1)?.members, { name: { from: 'Acme', to: 'Next' } });
   assert.equal(lastEntry(), last + 1);
+});
+
+test('what SQLite keeps for a savepoint is in memory: a full disk refuses no revocation', () => {
+  // https://sqlite.org/pragma.html#pragma_temp_store
+  assert.equal(db.pragma('temp_store', { simple: true }), 2);
 });

@@ -19,7 +19,7 @@ import { applyPending } from '../../src/log/apply-log.ts';
 import type { Mark } from '../../src/log/format.ts';
 import { encodeFrame } from '../../src/log/frame.ts';
 import { entriesAfter, findTail, placeOf, trustTail } from '../../src/log/log-reader.ts';
-import { LogWriter } from '../../src/log/log-writer.ts';
+import { type LogWriter, logWriter } from '../../src/log/log-writer.ts';
 import { listSegments, SegmentReader } from '../../src/log/segment.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
@@ -34,7 +34,7 @@ const OPERATION = { kind: 'test' };
 const SMALL = 600;
 
 function writerOn(folder: string, segmentBytes = 1_000_000): LogWriter {
-  return new LogWriter({ folder, segmentBytes }, findTail(folder));
+  return logWriter({ folder, segmentBytes }, findTail(folder));
 }
 
 const lineOf = (line: string) => `${JSON.stringify({ line })}\n`;
@@ -149,7 +149,7 @@ test('another version of the program starts a segment', () => {
   const folder = testFolder();
   write(folder, ['a']);
   const { last, segment } = findTail(folder);
-  const writer = new LogWriter({ folder }, { last, segment: segment && { ...segment, program: '0.0.1' } });
+  const writer = logWriter({ folder }, { last, segment: segment && { ...segment, program: '0.0.1' } });
   append(writer, 'b');
   writer.close();
   const begins = listSegments(folder).map(({ firstEntry }) => firstEntry);

@@ -9,7 +9,6 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { crc32, zstdDecompressSync } from 'node:zlib';
 import { LOGGED_TABLES, STREAM_TABLE } from '../../src/log/apply-log.ts';
 import { encodeFrame } from '../../src/log/frame.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
@@ -97,40 +96,6 @@ test('names every table of the log with its columns', () => {
   const tables = [...LOGGED_TABLES, STREAM_TABLE].sort();
   const stored = tables.map((table) => [table, columnsOf(table)]);
   assert.deepEqual(named.sort(), stored);
-});
-
-/** Follows only the manual's specification of bytes, without the program's own code. */
-test('specifies segments, frames and entries', () => {
-  let entries = 0;
-  const bytes = readFileSync(join(FIXTURE, 'log', '000000000001.zst'));
-  const frames: Buffer[] = [];
-  let before: string | null = null;
-  for (let at = 0; at < bytes.length; ) {
-    assert.equal(bytes.readUInt32LE(at), 0x184d2a50);
-    assert.equal(bytes.readUInt32LE(at + 4), 12);
-    const packed = bytes.subarray(at + 20, at + 20 + bytes.readUInt32LE(at + 8));
-    assert.equal(bytes.readUInt32LE(at + 12), crc32(packed));
-    const kind = bytes.readUInt32LE(at + 16);
-    const lines = zstdDecompressSync(packed).toString().split('\n');
-    assert.equal(lines.pop(), '', 'every line must end with a newline');
-    if (kind === 0) {
-      const { wirewatch_log, format, first_entry } = JSON.parse(lines[0] ?? '');
-      assert.deepEqual([at, lines.length, wirewatch_log, format, first_entry], [0, 1, 'detections', 1, 1]);
-    } else if (kind === 1) frames.push(bytes.subarray(at + 12, at + 16));
-    else {
-      assert.equal(kind, 2);
-      const { commit } = JSON.parse(lines.at(-1) ?? '');
-      const { entry, after, frames: count, checksum, id } = commit;
-      entries = before === null ? 1 : entries + 1;
-      assert.deepEqual([entry, after, count], [entries, before, frames.length]);
-      assert.equal(checksum, crc32(Buffer.concat(frames.splice(0))));
-      assert.match(id, /^[0-9a-f]{16}$/);
-      before = id;
-    }
-    at += 20 + packed.length;
-  }
-  assert.ok(entries > 10);
-  assert.deepEqual(frames, []);
 });
 
 describe("the manual's reader", { skip: without('python3', 'zstd') }, async () => {

@@ -18,16 +18,15 @@ import { dirname } from 'node:path';
 import { describe, test } from 'node:test';
 import { compactStopped } from '../../src/log/compact.ts';
 import { findTail } from '../../src/log/log-reader.ts';
-import { LogWriter } from '../../src/log/log-writer.ts';
+import { logWriter } from '../../src/log/log-writer.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { abandon, closeDetections } from '../../src/store/checkpoint.ts';
-import { setWaitsForCopy, waitsForCopy } from '../../src/store/copy-mode.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder, noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
-import { readLogMarkOf } from '../../src/store/log-mark.ts';
+import { readLogMarkOf, setWaitsForCopy, waitsForCopy } from '../../src/store/log-mark.ts';
 import {
   assertSameContent,
   type Content,
@@ -167,7 +166,7 @@ describe('an entry with an intact end and damaged rows', () => {
     const tail = findTail(folder.log);
     const { path = '', bytes = 0 } = tail.segment ?? {};
     const options = { folder: folder.log, program: tail.segment?.program ?? '' } as const;
-    const log = new LogWriter({ ...options, segmentBytes: 1_000_000 }, tail);
+    const log = logWriter({ ...options, segmentBytes: 1_000_000 }, tail);
     for (const passed of [1, 2, 3]) log.append(`{"passed":${passed}}\n`);
     log.commit('', { kind: 'test' }, Date.now());
     log.close();

@@ -4,14 +4,13 @@ import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { type AccessReader, createAccessReader, type StoredKey } from '../../src/auth/access-reader.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
-import { Denials } from '../../src/auth/denials.ts';
+import { Denials, noteEnded, prepareRevocations, readEnded } from '../../src/auth/denials.ts';
 import { createKey } from '../../src/auth/key-form.ts';
 import { addKey } from '../../src/auth/keys.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { NO_COUNTS } from '../../src/ingest/apply/apply-rows.ts';
 import type { IngestRequest } from '../../src/ingest/requests/requests.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
 import { testOperations } from '../support/live.ts';
 import { testFolder } from '../support/test-folder.ts';
 

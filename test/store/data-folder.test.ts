@@ -101,7 +101,7 @@ test('another user is told whose folder it is, not that there is no installation
     const hidden = /no permission to see .*: run it as the user that owns the data folder/;
     assert.match(await refusal(...LIST), hidden);
     chmodSync(folder, 0o755);
-    const advice = `no permission to read ${data} (owned by root): run it as that user, for example: sudo -u root wirewatch ...`;
+    const advice = `the data folder ${data} belongs to root: run this as that user, for example: sudo -u root wirewatch ...`;
     for (const args of [LIST, ['status'], ['key', 'revoke', 'abcdefghij23', '--yes']])
       assert.ok((await refusal(...args)).includes(advice), `${args}`);
   }),

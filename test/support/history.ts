@@ -8,7 +8,7 @@ import { type StreamWriter, streamWriter } from '../../src/ingest/apply/stream-w
 import { BatchBuilder, type RowBatch } from '../../src/ingest/reading/row-batch.ts';
 import type { Compacted } from '../../src/log/compact.ts';
 import { findTail } from '../../src/log/log-reader.ts';
-import { LogWriter } from '../../src/log/log-writer.ts';
+import { logWriter } from '../../src/log/log-writer.ts';
 import { type Recovered, type RecoverOptions, recoverDetections } from '../../src/log/recover.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -193,6 +193,6 @@ export function streamWriterOn(
 ): StreamWriter {
   const log = join(folder, 'log');
   const options = { folder: log, segmentBytes } as const;
-  const writer = new LogWriter(options, findTail(log));
+  const writer = logWriter(options, findTail(log));
   return streamWriter({ db, log: writer, folder: log, now, onDelivered });
 }

@@ -106,8 +106,8 @@ async function answerToken(
   if (body === 'broken')
     return oauthError('invalid_request', 'The request body is incomplete, too slow or not well-formed HTTP.');
 
-  const { authorization, 'content-type': contentType } = request.headers;
-  const read = readTokenRequest({ contentType, authorization, body });
+  const { authorization } = request.headers;
+  const read = readTokenRequest(request.headers, body);
   if (typeof read === 'string') return oauthError('invalid_request', read);
   const { grant_type, client } = read;
   if (isKeyId(client.id)) exchange.claimed_key_id = client.id;

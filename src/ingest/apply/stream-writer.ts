@@ -179,6 +179,6 @@ export function streamWriter({ db, log, folder, now, decisions, onDelivered }: S
       applyRefused();
       if (isUnstamped) write({ kind: 'delivery time' }, () => {});
     },
-    closeSegment: () => log.closeSegment(),
+    closeSegment: () => log.close(),
   };
 }

@@ -4,8 +4,8 @@
  */
 import type { Mark } from '../../log/format.ts';
 import { misconfigured } from '../../refused.ts';
-import { setWaitsForCopy, waitsForCopy } from '../../store/copy-mode.ts';
 import type { Database } from '../../store/database.ts';
+import { setWaitsForCopy, waitsForCopy } from '../../store/log-mark.ts';
 import type { StreamWriter } from '../apply/stream-writer.ts';
 
 /** Shared by both threads: the number of the last entry that the copy has, or {@link ENDED}. */

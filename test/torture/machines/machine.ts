@@ -18,7 +18,7 @@ import {
 } from '../../../src/ingest/threads/decisions.ts';
 import type { Mark } from '../../../src/log/format.ts';
 import { findTail } from '../../../src/log/log-reader.ts';
-import { LogWriter } from '../../../src/log/log-writer.ts';
+import { logWriter } from '../../../src/log/log-writer.ts';
 import { type Recovered, recoverDetections } from '../../../src/log/recover.ts';
 import { writing } from '../../../src/store/database.ts';
 import { dataFolder } from '../../../src/store/folder.ts';
@@ -119,7 +119,7 @@ export class Machine {
     recovered.log.close();
     const log = { folder: this.folder.log, segmentBytes: SEGMENT_BYTES };
     this.#recovered = await beginEpoch(
-      { ...recovered, log: new LogWriter(log, findTail(this.folder.log)) },
+      { ...recovered, log: logWriter(log, findTail(this.folder.log)) },
       this.folder,
       (error) => Promise.reject(error),
     );

@@ -18,7 +18,7 @@ export interface PlantedFault {
 const FAULTS = `
 # Missing syncs, and steps in the wrong order: a power cut would lose data.
 log/log-writer.ts | durability | an entry is durable before its transaction commits
-  [-if (this.#file !== null) fsyncSync(this.#file);-]
+  (file) => [-fsyncSync(file)-]{+undefined+}
 log/log-writer.ts | durability | the name of a new segment is synced
   [-syncFolder(folder);-]
 log/log-reader.ts | durability | a start relies only on synced data
@@ -50,7 +50,7 @@ ingest/apply/stream-writer.ts | wait | a transaction that waits for the copy is 
 log/effects.ts | log-format | the log has what a statement changes
   [-db.exec(note('UPDATE', put));-]
 log/frame.ts | log-entries | the checksum of an entry is verified
-  [-|| commit.checksum !== this.#checksum-]
+  [-|| commit.checksum !== checksum-]
 log/segment.ts | compact | a snapshot makes earlier segments obsolete
   || file.firstEntry >[- begin.firstEntry-]{+= 0+}
 log/log-reader.ts | log-entries | a log of another history is detected
@@ -87,7 +87,7 @@ store/checkpoint.ts | checkpoint | nothing of removed rows is left in unused par
 copy/follow.ts | promotion | the file of a standby has nothing of removed rows
   [-rewrite(this.#db);-]
 log/compact.ts | compact | a log is rewritten only from a database that equals it
-  const damage = [-damageOf(folder, found)-]{+null+};
+  if ([-findingsOf(found, 'database').length > 0-]{+false+}) throw unsound
 ingest/apply/backfill.ts | removal | a replay brings no removed rows back
   exports.formerAt([-takenBy(writer.db, record)-]{+null+})
 ingest/apply/backfill.ts | resumed-backfills | a resumed backfill brings no removed rows back

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { dataFolder } from '../../src/store/folder.ts';
 import {
   type Ended,
   emptyRevocations,
   noteEnded,
   prepareRevocations,
   readEnded,
-} from '../../src/store/revocations.ts';
+} from '../../src/auth/denials.ts';
+import { dataFolder } from '../../src/store/folder.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const ENDED: readonly Ended[] = [
