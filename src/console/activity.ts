@@ -2,9 +2,10 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { KeyTrends, Overview, Trends } from '../admin/console/api.ts';
+import type { Overview, Trends } from '../admin/console/api.ts';
+import { counted, grouped } from '../counted.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts';
-import { bytes, clock, count, dayName, span, sum } from './format.ts';
+import { bytes, clock, dayName, span, sum } from './format.ts';
 import { soft } from './inline.ts';
 import { choice, panel, read, table } from './parts.ts';
 import { queryOf } from './route.ts';
@@ -21,7 +22,6 @@ const GROUPS = [
   ['keys', 'Keys'],
   ['machine', 'Machine'],
 ] as const;
-type Group = (typeof GROUPS)[number][0];
 
 /** Numbers in equal steps, the oldest first; null where there is none. */
 type Values = readonly (number | null)[];
@@ -38,23 +38,18 @@ type About = Pick<Overview, 'database' | 'disks' | 'role'>;
 
 export function Activity({ about }: { about: About }): VNode {
   const [days, setDays] = useState<(typeof SPANS)[number][0]>('1');
-  const [group, setGroup] = useState<Group>('exports');
+  const [group, setGroup] = useState<(typeof GROUPS)[number][0]>('exports');
   const aside = [choice('Curves of', group, GROUPS, setGroup), choice('Of the last', days, SPANS, setDays)];
   const within = SPANS.find(([known]) => known === days)?.[1] ?? '';
-  const path = `/console/trends${group === 'keys' ? '/keys' : ''}`;
-  const reading = useReading<Trends | KeyTrends>(path + queryOf({ days }), ['windows']);
-  const curves = (trends: Trends | KeyTrends) => {
-    const all = 'keys' in trends ? ofKeys(trends, within) : ofGroup(group, trends, within, about);
+  const reading = useReading<Trends>(`/console/trends${queryOf({ days })}`, ['windows']);
+  const of = { exports: ofExports, customers: ofCustomers, keys: ofKeys, machine: ofMachine };
+  const curves = (trends: Trends) => {
+    const all = of[group](trends, within, about);
     if (all.length === 0) return html`<p class="empty">Nothing in this time.</p>`;
     const curve = (series: Series) => html`<${Curve} key=${series.title} steps=${trends} ...${series} />`;
     return html`<div class="curves">${all.map(curve)}</div>`;
   };
   return panel('Activity', read(reading, curves), { look: 'half', help: 'monitoring', aside });
-}
-
-function ofGroup(group: Group, trends: Trends, within: string, about: About): Series[] {
-  if (group === 'machine') return ofMachine(trends, within, about);
-  return group === 'customers' ? ofCustomers(trends, within) : ofExports(trends, within);
 }
 
 function ofExports({ exports, enabled }: Trends, within: string): Series[] {
@@ -65,8 +60,8 @@ function ofExports({ exports, enabled }: Trends, within: string): Series[] {
       {
         title: `New detections, ${name}`,
         lines: [['Detections', created]],
-        summary: `${count(sum(created))} in ${within}`,
-        text: (value) => count(value, 'detection'),
+        summary: `${grouped(sum(created))} in ${within}`,
+        text: (value) => counted(value, 'detection'),
       },
       {
         title: `From a window\u2019s end to its reading, ${name}`,
@@ -82,12 +77,12 @@ function ofCustomers({ customers }: Trends, within: string): Series[] {
   return customers.map(({ name, rows }) => ({
     title: `Rows for ${name}`,
     lines: [['Rows', rows]],
-    summary: `${count(sum(rows))} new or changed in ${within}`,
-    text: (value) => count(value, 'row'),
+    summary: `${grouped(sum(rows))} new or changed in ${within}`,
+    text: (value) => counted(value, 'row'),
   }));
 }
 
-function ofKeys({ keys }: KeyTrends, within: string): Series[] {
+function ofKeys({ keys }: Trends, within: string): Series[] {
   return keys.flatMap(({ name, requests, refused, lag_seconds }): Series[] => {
     const asked = requestsOf(`Requests, ${name}`, requests, refused, within);
     return lag_seconds === null ? [asked] : [asked, lagOf(`Lag behind the stream, ${name}`, lag_seconds)];
@@ -125,7 +120,7 @@ function fullText(bytesPerDay: number, disks: About['disks']): string {
   const disk = disks.find(({ of }) => of === 'data');
   if (bytesPerDay < 1 || disk === undefined) return '';
   const weeks = Math.floor(disk.free_bytes / bytesPerDay / 7);
-  return `: disk full in ${weeks > 520 ? 'more than ten years' : count(weeks, 'week')}`;
+  return `: disk full in ${weeks > 520 ? 'more than ten years' : counted(weeks, 'week')}`;
 }
 
 function requestsOf(title: string, requests: Values, refused: Values, within: string): Series {
@@ -136,8 +131,8 @@ function requestsOf(title: string, requests: Values, refused: Values, within: st
       ['Requests', requests],
       ['Refused', refused],
     ],
-    summary: `${count(sum(requests))} in ${within}, ${left === 0 ? 'none refused' : `${count(left)} refused (red)`}`,
-    text: (value) => count(value),
+    summary: `${grouped(sum(requests))} in ${within}, ${left === 0 ? 'none refused' : `${grouped(left)} refused (red)`}`,
+    text: (value) => grouped(value),
   };
 }
 

@@ -9,12 +9,13 @@ import type {
   Jobs,
   WindowMap,
 } from '../admin/console/api.ts';
+import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { type Line, statusIngestLines, systemLines } from '../operations/status-lines.ts';
 import { actionButton } from './action.ts';
 import { Activity } from './activity.ts';
 import { detectionRows, titleOf } from './detections.ts';
-import { bytes, count, sum } from './format.ts';
+import { bytes, sum } from './format.ts';
 import { labelOf } from './forms.ts';
 import { age, type Children, foreign, type MarkName, mark, soft, state, withCommands } from './inline.ts';
 import { type Facts, facts, failed, panel, read, table } from './parts.ts';
@@ -67,9 +68,9 @@ function verdict({ health, alerts, exports, keys, database }: Answer): Shown {
   if (status !== 'ok' || database.unreadable !== null) return ['failed', told('Needs someone now', reason)];
   const windows = missingIn(exports);
   const waiting = [
-    alerts.length > 0 && count(alerts.length, 'alert'),
-    windows > 0 && `${count(windows, 'window')} without data`,
-    keys.behind > 0 && `${count(keys.behind, 'key')} behind`,
+    alerts.length > 0 && counted(alerts.length, 'alert'),
+    windows > 0 && `${counted(windows, 'window')} without data`,
+    keys.behind > 0 && `${counted(keys.behind, 'key')} behind`,
   ].filter(Boolean);
   if (waiting.length === 0) return ['done', told('All is well', 'Nothing is missing, and nobody is behind.')];
   return ['warning', told('Working, with something to look at', `${waiting.join(', ')}. It can wait.`)];
@@ -93,8 +94,8 @@ function missing({ exports }: Answer, { pages: [map], failure }: Reading<WindowM
   if (map === undefined) return failure === undefined ? ['abandoned', 'Reading …'] : NOT_KNOWN;
   const [open, overdue] = [missingIn(exports), overdueIn(map, exports)];
   const parts = [
-    open > 0 && `${count(open, 'window')} without data`,
-    overdue > 0 && `${open > 0 ? count(overdue) : count(overdue, 'window')} overdue`,
+    open > 0 && `${counted(open, 'window')} without data`,
+    overdue > 0 && `${open > 0 ? grouped(overdue) : counted(overdue, 'window')} overdue`,
   ].filter(Boolean);
   return parts.length === 0 ? ['done', 'Nothing is missing'] : ['missing', parts.join(', ')];
 }
@@ -102,14 +103,14 @@ function missing({ exports }: Answer, { pages: [map], failure }: Reading<WindowM
 /** `1 failed, 2 missing`; empty if every window was read. */
 function whyNotRead(not_read: Answer['exports'][ExportName]['not_read']): string {
   const reasons = Object.entries(not_read).filter(([, windows]) => windows > 0);
-  return reasons.map(([reason, windows]) => `${count(windows)} ${reason.replace('_', ' ')}`).join(', ');
+  return reasons.map(([reason, windows]) => `${grouped(windows)} ${reason.replace('_', ' ')}`).join(', ');
 }
 
 function tiles(answer: Answer, windows: Reading<WindowMap>, live: DetectionsPage | undefined): VNode {
   const { alerts, keys, followers } = answer;
   const isReadable = answer.database.unreadable === null;
   const behind: Shown =
-    keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${count(keys.behind, 'key')} behind`];
+    keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${counted(keys.behind, 'key')} behind`];
   const enabled = EXPORT_NAMES.filter((name) => answer.exports[name].enabled);
   const late = followers.filter(({ behind }) => behind);
   const [worst] = late.sort((a, b) => b.minutes_behind - a.minutes_behind);
@@ -131,14 +132,14 @@ function tiles(answer: Answer, windows: Reading<WindowMap>, live: DetectionsPage
       ['Who is behind?', linkTo('customers')],
       isReadable ? behind : NOT_KNOWN,
       worst === undefined
-        ? `${count(keys.active, 'active key')}, ${count(keys.used_in_last_day)} used in the last day`
-        : [foreign(worst.name), `: ${count(worst.rows_behind, 'row')} behind`],
+        ? `${counted(keys.active, 'active key')}, ${grouped(keys.used_in_last_day)} used in the last day`
+        : [foreign(worst.name), `: ${counted(worst.rows_behind, 'row')} behind`],
     )}
     ${tile(
       ['What do I do?', linkTo('manual', {}, 'alerts')],
       alert ? [urgent ? 'failed' : 'warning', `Look at: ${alert.name}`] : ['done', 'Nothing'],
       alert
-        ? `${count(alerts.length, 'open alert')}; ${urgent ? 'needs someone now' : 'it can wait'}`
+        ? `${counted(alerts.length, 'open alert')}; ${urgent ? 'needs someone now' : 'it can wait'}`
         : 'No alert is open',
     )}
     ${tile(
@@ -170,7 +171,7 @@ function alerts({ alerts: all }: Answer): VNode {
       <p class="soft">${withCommands(what_to_do)}</p>
     </article>`;
   };
-  return html`<div class="across">${panel(`Alerts: ${count(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
+  return html`<div class="across">${panel(`Alerts: ${grouped(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
 }
 
 function newest({ detections }: DetectionsPage): VNode {
@@ -181,7 +182,7 @@ function system(answer: Answer): Facts {
   const { database, version } = answer;
   return [
     ...shown(systemLines(answer)),
-    ['Database', `${bytes(database.bytes)}, ${count(database.versions, 'version')} of detections`],
+    ['Database', `${bytes(database.bytes)}, ${counted(database.versions, 'version')} of detections`],
     ['Log', bytes(database.log_bytes)],
     ['Version', version],
   ];

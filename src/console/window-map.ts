@@ -7,8 +7,9 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ExportName, WindowLetter, WindowMap } from '../admin/console/api.ts';
+import { counted } from '../counted.ts';
 import { DAY_MS, WINDOW_MS } from '../time.ts';
-import { count, dayName, windowTime } from './format.ts';
+import { dayName, windowTime } from './format.ts';
 import { type MarkName, soft, state } from './inline.ts';
 
 const DAY_WINDOWS = DAY_MS / WINDOW_MS;
@@ -175,7 +176,7 @@ export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
 }
 
 function rowsText({ letter, rows }: Cell): string {
-  return 'de'.includes(letter) ? `, ${count(rows, 'row')}` : '';
+  return 'de'.includes(letter) ? `, ${counted(rows, 'row')}` : '';
 }
 
 function readout(name: ExportName, cell: Cell): VNode {

@@ -217,7 +217,7 @@ test('accounts and the status are read once per scrape; without a status the res
   using store = createTestStore();
   const metrics = createMetrics({ answered() {}, refuse() {} });
   const reads = { uses: 0, status: 0 };
-  metrics.addGauges({
+  const sources = {
     monitor: { health: () => evaluateHealth(PAUSED, [], 0), alerts: () => [] },
     folder: dataFolder(store.folder),
     dailyRows: { used: () => 0 },
@@ -234,11 +234,11 @@ test('accounts and the status are read once per scrape; without a status the res
         return [];
       },
     },
-  });
-  const text = await metrics.text();
+  };
+  const text = await metrics.text(sources);
   assert.deepEqual(reads, { uses: 1, status: 1 });
   assert.match(text, /^wirewatch_healthy 1$/m);
   assert.doesNotMatch(text, /^wirewatch_(database_bytes|windows|follower_lag_seconds)\b/m);
-  await metrics.text();
+  await metrics.text(sources);
   assert.deepEqual(reads, { uses: 2, status: 2 });
 });

@@ -11,7 +11,6 @@ import type {
   WindowDetail,
   WindowMap,
 } from '../../src/admin/console/api.ts';
-import { accountActions, keyActions } from '../../src/console/offers.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance, startAppliance } from '../support/appliance.ts';
 import { assertFailed } from '../support/command.ts';
@@ -142,7 +141,7 @@ test('keys and accounts offer what their state allows', async () => {
     const [account] = accounts;
     const entry = account?.keys.find((one) => one.id === id);
     assert.ok(account !== undefined && entry !== undefined);
-    return [...keyActions(entry), ...accountActions(account)].map(({ operation }) => operation);
+    return [...entry.actions, ...account.actions].map(({ operation }) => operation);
   };
   const ofAccount = (verb: string) => ['account set', `account ${verb}`, 'account remove'];
   assert.deepEqual(await offered(), ['key set', 'key rotate', 'key revoke', ...ofAccount('suspend')]);

@@ -36,7 +36,7 @@ import { until } from '../support/until.ts';
 import { words } from '../support/words.ts';
 
 const READS = words(`
-  changes session overview windows trends trends/keys files customers detections/live history/audit jobs`);
+  changes session overview windows trends files customers detections/live history/audit jobs`);
 const USER = `${userInfo().username} (alice)`;
 
 const port = await freePort();

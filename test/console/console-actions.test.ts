@@ -89,7 +89,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       assert.equal((await appliance.detection(idOf(row)))?.version, 1);
       await page.keyboard.press('Escape');
       await page.locator('.empty', { hasText: /^None\.$/ }).waitFor();
-      await page.locator('p', { hasText: /newswire: 2,\d{3} windows are due/ }).waitFor();
+      await page.locator('p', { hasText: /newswire: 2\d{3} windows are due/ }).waitFor();
       assert.equal(await page.locator('tbody tr', { hasText: start }).count(), 0);
       assert.match(await trail(), /kim.*newswire/s);
     });

@@ -15,13 +15,13 @@ export interface Sources extends Pick<Context, 'folder' | 'kind' | 'config' | 'n
   readonly detections: () => Database;
 }
 
+export const END_EXPECTED = 'a day such as 2026-11-21, or a time with Z';
 /** A day, as forms send it, which stands for its beginning in UTC; or a time. Epoch milliseconds. */
-const END: Parameter<number> = {
+export const END: Parameter<number> = {
   ...single(INSTANT),
   read([text = ''], name) {
     const ms = readInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
-    if (ms === null) throw invalid(`${name}: expected a day such as 2026-11-21, or a time with Z`);
+    if (ms === null) throw invalid(`${name}: expected ${END_EXPECTED}`);
     return ms;
   },
 };
-export const PERIOD = { from: END, to: END };

@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { normalAddress } from '../../addresses.ts';
 import type { LabState } from '../../admin/console/api.ts';
 import { isForeign, isHostAccepted } from '../../admin/host-header.ts';
-import { answerRequest, OPERATIONS_PATH } from '../../admin/operation-requests.ts';
+import { answerRequest, OPERATIONS_PATH, send } from '../../admin/operation-requests.ts';
 import type { Operations } from '../../admin/thread-client.ts';
 import { type AskLab, problem } from '../../admin/thread-messages.ts';
 import type { LabJoined, LabParts } from '../../appliance.ts';
@@ -258,6 +258,5 @@ async function answerControl(request: IncomingMessage, response: ServerResponse,
   const isLocal = isLoopback(normalAddress(socket.remoteAddress ?? '') ?? '');
   const isAccepted = isLocal && isHostAccepted(headers.host, []) && !isForeign(request);
   if (isAccepted) return answerRequest(request, response, operations, ASKER);
-  const { status, body } = problem(403, NOT_HERE, 'forbidden');
-  response.writeHead(status, { 'Content-Type': 'application/problem+json' }).end(body);
+  send(response, problem(403, NOT_HERE, 'forbidden'));
 }
