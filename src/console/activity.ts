@@ -4,6 +4,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Overview, Trends } from '../admin/console/api.ts';
 import { counted, grouped } from '../counted.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts';
 import { bytes, clock, dayName, span, sum } from './format.ts';
 import { soft } from './inline.ts';
@@ -34,7 +35,7 @@ interface Series {
   readonly text: (value: number) => string;
 }
 
-type About = Pick<Overview, 'database' | 'disks' | 'role'>;
+type About = Pick<Overview, 'database' | 'disks' | 'exports' | 'role'>;
 
 export function Activity({ about }: { about: About }): VNode {
   const [days, setDays] = useState<(typeof SPANS)[number][0]>('1');
@@ -52,8 +53,8 @@ export function Activity({ about }: { about: About }): VNode {
   return panel('Activity', read(reading, curves), { look: 'half', help: 'monitoring', aside });
 }
 
-function ofExports({ exports, enabled }: Trends, within: string): Series[] {
-  return enabled.flatMap((name): Series[] => {
+function ofExports({ exports }: Trends, within: string, about: About): Series[] {
+  return EXPORT_NAMES.filter((name) => about.exports[name].enabled).flatMap((name): Series[] => {
     const { created, late_seconds } = exports[name];
     const late = late_seconds.filter((seconds) => seconds !== null);
     return [
@@ -83,22 +84,18 @@ function ofCustomers({ customers }: Trends, within: string): Series[] {
 }
 
 function ofKeys({ keys }: Trends, within: string): Series[] {
-  return keys.flatMap(({ name, requests, refused, lag_seconds }): Series[] => {
-    const asked = requestsOf(`Requests, ${name}`, requests, refused, within);
-    return lag_seconds === null ? [asked] : [asked, lagOf(`Lag behind the stream, ${name}`, lag_seconds)];
-  });
+  return keys.flatMap((key) =>
+    callsOf([`Requests, ${key.name}`, `Lag behind the stream, ${key.name}`], key, within),
+  );
 }
 
-function ofMachine(trends: Trends, within: string, about: About): Series[] {
-  const { machine, exports, step_seconds } = trends;
-  const { requests, refused, behind_seconds } = machine;
+function ofMachine({ machine, exports, step_seconds }: Trends, within: string, about: About): Series[] {
   const lag =
     about.role === 'standby' ? 'Lag of this standby behind the copy' : 'Lag of the copy, and of standbys';
   const grown = grownBytes(about.database, exports);
   const days = (grown.length * step_seconds * SECOND_MS) / DAY_MS;
   return [
-    requestsOf('Requests', requests, refused, within),
-    ...(behind_seconds.some((seconds) => seconds !== null) ? [lagOf(lag, behind_seconds)] : []),
+    ...callsOf(['Requests', lag], machine, within),
     {
       title: 'Growth of database and log',
       lines: [['Growth', grown]],
@@ -106,6 +103,28 @@ function ofMachine(trends: Trends, within: string, about: About): Series[] {
       text: bytes,
     },
   ];
+}
+
+/** Requests, and the lag of what follows something. */
+function callsOf(
+  [title, lagTitle]: readonly [string, string],
+  { requests, refused, lag_seconds }: Trends['machine'],
+  within: string,
+): Series[] {
+  const left = sum(refused);
+  const calls: Series = {
+    title,
+    lines: [
+      ['Requests', requests],
+      ['Refused', refused],
+    ],
+    summary: `${grouped(sum(requests))} in ${within}, ${left === 0 ? 'none refused' : `${grouped(left)} refused (red)`}`,
+    text: grouped,
+  };
+  const known = lag_seconds.filter((seconds) => seconds !== null);
+  if (known.length === 0) return [calls];
+  const summary = `at most ${spanOf(Math.max(...known))}`;
+  return [calls, { title: lagTitle, lines: [['Behind', lag_seconds]], summary, text: spanOf }];
 }
 
 /** By the detections of each step, and the size of what is there. */
@@ -121,24 +140,6 @@ function fullText(bytesPerDay: number, disks: About['disks']): string {
   if (bytesPerDay < 1 || disk === undefined) return '';
   const weeks = Math.floor(disk.free_bytes / bytesPerDay / 7);
   return `: disk full in ${weeks > 520 ? 'more than ten years' : counted(weeks, 'week')}`;
-}
-
-function requestsOf(title: string, requests: Values, refused: Values, within: string): Series {
-  const left = sum(refused);
-  return {
-    title,
-    lines: [
-      ['Requests', requests],
-      ['Refused', refused],
-    ],
-    summary: `${grouped(sum(requests))} in ${within}, ${left === 0 ? 'none refused' : `${grouped(left)} refused (red)`}`,
-    text: (value) => grouped(value),
-  };
-}
-
-function lagOf(title: string, seconds: Values): Series {
-  const most = Math.max(...seconds.map((value) => value ?? 0));
-  return { title, lines: [['Behind', seconds]], summary: `at most ${spanOf(most)}`, text: spanOf };
 }
 
 function spanOf(seconds: number): string {

@@ -1,7 +1,7 @@
 /** The console in the browser: session, navigation, views. */
 import { html, render } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useEffect, useErrorBoundary, useMemo, useState } from 'preact/hooks';
+import { useEffect, useErrorBoundary, useMemo } from 'preact/hooks';
 import type { Operations, Overview as OverviewAnswer, Session, SessionBegun } from '../admin/console/api.ts';
 import { grouped } from '../counted.ts';
 import { ActionHost, FormsContext } from './action.ts';
@@ -124,21 +124,16 @@ function side(
       <p class="connection" role="status">${mark(shape)} ${told}</p>
       <p>${name}${read_only && ', read-only'}</p>
       <p title=${`Until ${instant(Date.parse(expires_at))} UTC`}>Version ${version}</p>
-      <${LogOut} />
+      <button type="button" class="plain" onClick=${logOut}>Log out</button>
     </div>
   </header>`;
 }
 
-function LogOut(): VNode {
-  const [refusal, setRefusal] = useState('');
-  const logOut = async () => {
-    const answer = await send(`${SESSION}/end`, {}).catch(refusalOf);
-    if (typeof answer === 'string') return setRefusal(answer);
-    keepSecret('');
-    location.reload();
-  };
-  return html`<button type="button" class="plain" onClick=${logOut}>Log out</button>
-    ${refusal !== '' && failed(refusal)}`;
+/** Without an answer, the secret is forgotten all the same: nobody else has it. */
+async function logOut(): Promise<void> {
+  await send(`${SESSION}/end`, {}).catch(refusalOf);
+  keepSecret('');
+  location.reload();
 }
 
 const LINK = /^#login=(.+)$/;

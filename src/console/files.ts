@@ -25,13 +25,11 @@ function outcome(kind: FileOutcome): VNode {
   return state(...OUTCOMES[kind]);
 }
 
-const NOT_APPLIED = 'failed,refused';
-
 export function Files({ route }: { route: Route }): VNode {
   const [opened, setOpened] = useState<number | null>(null);
   const toggle = ({ number }: FileEntry) => setOpened(opened === number ? null : number);
   const single = Object.entries(OUTCOMES).map(([name, [, text]]) => [name, text] as const);
-  const outcomes = choices('any', [[NOT_APPLIED, 'failed or refused'], ...single]);
+  const outcomes = choices('any', [['failed,refused', 'failed or refused'], ...single]);
   return useList<FilesPage, FileEntry>({
     label: 'Export files',
     help: 'operations',

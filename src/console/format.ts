@@ -50,6 +50,6 @@ const VALUE_MAX = 200;
 
 /** A value of a file or of a log, as JSON. */
 export function shown(value: unknown): string {
-  const text = value === undefined ? '(absent)' : (JSON.stringify(value) ?? '');
+  const text = JSON.stringify(value) ?? '(absent)';
   return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX)}…` : text;
 }

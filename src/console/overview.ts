@@ -31,10 +31,13 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
   const [map] = windows.pages;
+  const newest = ({ detections }: DetectionsPage) =>
+    detectionRows(detections, 'Newest versions', 'None yet. They appear as export files are read.');
   const start = ['backup', 'verify', 'compact'].map((operation) => actionButton({ operation, given: {} }));
   return read(
     overview,
-    (answer) => html`${health(answer)}
+    (answer) => html`<p class="lead health">${state(...verdict(answer))}</p>
+      ${answer.database.unreadable !== null && failed(`${UNREADABLE}: ${answer.database.unreadable}`)}
       ${tiles(answer, windows, live.pages[0])}
       <div class="columns">
         ${answer.alerts.length > 0 && alerts(answer)}
@@ -52,15 +55,9 @@ export function missingIn(exports: Answer['exports']): number {
   return sum(EXPORT_NAMES.flatMap((name) => Object.values(exports[name].not_read)));
 }
 
-const UNREADABLE = 'The database cannot be read now';
+type Shown = readonly [mark: MarkName, answer: Children];
 
 /** One verdict for all that the page shows: its colour is that of the worst. */
-function health(answer: Answer): VNode {
-  const { unreadable } = answer.database;
-  return html`<p class="lead health">${state(...verdict(answer))}</p>
-    ${unreadable !== null && failed(`${UNREADABLE}: ${unreadable}`)}`;
-}
-
 function verdict({ health, alerts, exports, keys, database }: Answer): Shown {
   const { status, reason, paused_since } = health;
   const told = (name: string, text: string) => html`<strong>${name}.</strong> ${text}`;
@@ -85,10 +82,8 @@ function overdueIn(map: WindowMap, exports: Answer['exports']): number {
   return EXPORT_NAMES.flatMap(overdue).length;
 }
 
-type Shown = readonly [mark: MarkName, answer: Children];
-
+const UNREADABLE = 'The database cannot be read now';
 const NOT_KNOWN: Shown = ['abandoned', 'Not known'];
-const NOBODY_BEHIND: Shown = ['done', 'Nobody is behind'];
 
 function missing({ exports }: Answer, { pages: [map], failure }: Reading<WindowMap>): Shown {
   if (map === undefined) return failure === undefined ? ['abandoned', 'Reading …'] : NOT_KNOWN;
@@ -100,33 +95,30 @@ function missing({ exports }: Answer, { pages: [map], failure }: Reading<WindowM
   return parts.length === 0 ? ['done', 'Nothing is missing'] : ['missing', parts.join(', ')];
 }
 
-/** `1 failed, 2 missing`; empty if every window was read. */
-function whyNotRead(not_read: Answer['exports'][ExportName]['not_read']): string {
-  const reasons = Object.entries(not_read).filter(([, windows]) => windows > 0);
-  return reasons.map(([reason, windows]) => `${grouped(windows)} ${reason.replace('_', ' ')}`).join(', ');
+/** `newswire: 1 failed, 2 missing` */
+function reach(name: ExportName, { newest_done, not_read }: Answer['exports'][ExportName]): VNode {
+  const open = Object.entries(not_read)
+    .filter(([, windows]) => windows > 0)
+    .map(([reason, windows]) => `${grouped(windows)} ${reason.replace('_', ' ')}`);
+  return html`<div>${name}: ${open.join(', ') || ['newest window ', age(newest_done, 'none yet')]}</div>`;
 }
 
 function tiles(answer: Answer, windows: Reading<WindowMap>, live: DetectionsPage | undefined): VNode {
-  const { alerts, keys, followers } = answer;
+  const { alerts, keys, followers, exports } = answer;
   const isReadable = answer.database.unreadable === null;
+  const enabled = EXPORT_NAMES.filter((name) => exports[name].enabled);
   const behind: Shown =
-    keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${counted(keys.behind, 'key')} behind`];
-  const enabled = EXPORT_NAMES.filter((name) => answer.exports[name].enabled);
+    keys.behind === 0 ? ['done', 'Nobody is behind'] : ['warning', `${counted(keys.behind, 'key')} behind`];
   const late = followers.filter(({ behind }) => behind);
   const [worst] = late.sort((a, b) => b.minutes_behind - a.minutes_behind);
   const [alert] = alerts;
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
   const detection = live?.detections.find(({ article }) => article.headline !== null) ?? live?.detections[0];
-  const newest = (name: ExportName) => {
-    const { newest_done, not_read } = answer.exports[name];
-    const open = whyNotRead(not_read);
-    return html`<div>${name}: ${open || ['newest window ', age(newest_done, 'none yet')]}</div>`;
-  };
   return html`<div class="answers">
     ${tile(
       ['Is anything missing?', linkTo('windows')],
       isReadable ? missing(answer, windows) : NOT_KNOWN,
-      isReadable ? enabled.map(newest) : UNREADABLE,
+      isReadable ? enabled.map((name) => reach(name, exports[name])) : UNREADABLE,
     )}
     ${tile(
       ['Who is behind?', linkTo('customers')],
@@ -172,10 +164,6 @@ function alerts({ alerts: all }: Answer): VNode {
     </article>`;
   };
   return html`<div class="across">${panel(`Alerts: ${grouped(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
-}
-
-function newest({ detections }: DetectionsPage): VNode {
-  return detectionRows(detections, 'Newest versions', 'None yet. They appear as export files are read.');
 }
 
 function system(answer: Answer): Facts {

@@ -63,7 +63,7 @@ async function startBusyConsole() {
   const ui = await openConsole(appliance);
   await until('counts of a key and of the copy', async () => {
     const { keys, machine } = await ui.get<Trends>('trends');
-    return keys.length > 0 && machine.behind_seconds.some((seconds) => seconds !== null);
+    return keys.length > 0 && machine.lag_seconds.some((seconds) => seconds !== null);
   });
   return { appliance, failedMs, ids: { hostile: idOf(hostile), photo: idOf(photo, 'imagewire') } };
 }

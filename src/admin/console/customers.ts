@@ -60,5 +60,5 @@ export function readCustomers(sources: Sources) {
     }),
     keys: (keys.get(account.id) ?? []).map(keyEntry),
   });
-  return { at: formatMs(nowMs), accounts: listAccounts(access).map(entryOf) };
+  return { accounts: listAccounts(access).map(entryOf) };
 }

@@ -2,7 +2,7 @@
 import { type Account, listAccounts } from '../../auth/accounts.ts';
 import { listKeys } from '../../auth/keys.ts';
 import { listSubscriptions } from '../../auth/subscriptions.ts';
-import { EXPORT_NAMES, type ExportName, perExport } from '../../detection/content-type.ts';
+import { type ExportName, perExport } from '../../detection/content-type.ts';
 import type { HourCounts } from '../../limits/request-counts.ts';
 import { readUsage } from '../../limits/usage.ts';
 import { followersOf, lagsAt, type Mark, readActiveKeys, streamsOfKey } from '../../operations/followers.ts';
@@ -46,7 +46,7 @@ interface Step {
 
 /** `?days=7`: in steps, the oldest first. */
 export function readTrends(sources: Sources, { query }: Read) {
-  const { folder, config, nowMs } = sources;
+  const { folder, nowMs } = sources;
   const { length, stepMs } = readParameters(query, DAYS).days;
   const first = Math.floor(nowMs / stepMs) - length + 1;
   const starts = Array.from({ length }, (_, at) => (first + at) * stepMs);
@@ -57,14 +57,13 @@ export function readTrends(sources: Sources, { query }: Read) {
     from: formatMs(first * stepMs),
     step_seconds: stepMs / SECOND_MS,
     exports: exportSteps(sources.detections(), steps),
-    enabled: EXPORT_NAMES.filter((name) => config.exports[name].enabled),
     customers: customerRows(sources.detections(), sources.access(), [...starts, nowMs]),
     keys: keySteps(sources, steps, hours),
     /** All requests. */
     machine: {
       ...requestsOf(steps, ofMachine),
       /** How far the copy was behind, or on a standby this machine, at most; null: not known. */
-      behind_seconds: inSteps(steps, ofMachine).map((own) => {
+      lag_seconds: inSteps(steps, ofMachine).map((own) => {
         const known = own.flatMap(({ behind_seconds = [] }) => behind_seconds);
         return known.length === 0 ? null : Math.max(...known);
       }),
@@ -114,14 +113,10 @@ function keySteps(sources: Sources, steps: Steps, hours: ReadonlyMap<string | nu
     .slice(0, KEYS_MAX);
   return shown.map(({ key, counts }) => {
     const marks = marksOf(steps, hours.get(key.id) ?? [], sources.nowMs);
-    const lags = () => lagsAt(db, streamsOfKey(key, activeKeys.subscriptions), marks);
-    return {
-      id: key.id,
-      name: key.name,
-      ...counts,
-      /** Age of the oldest change that it had not been given at the end of a step; null: it followed nothing yet. */
-      lag_seconds: behind.has(key.id) ? lags() : null,
-    };
+    const streams = streamsOfKey(key, activeKeys.subscriptions);
+    /** Age of the oldest change that it had not been given at the end of a step; null: it followed nothing yet. */
+    const lag_seconds = behind.has(key.id) ? lagsAt(db, streams, marks) : [];
+    return { id: key.id, name: key.name, ...counts, lag_seconds };
   });
 }
 

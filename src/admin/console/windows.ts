@@ -39,7 +39,8 @@ export async function readWindowMap(sources: Sources) {
   const states = await readStates(sources, from, to);
   const mapOf = (name: ExportName) => ({
     enabled: config.exports[name].enabled,
-    windows: states[name].map(({ letter }) => letter).join(''),
+    /** A {@link WindowLetter} each, or `h`: a file of it is held. */
+    windows: states[name].map(({ letter, held }) => (held ? 'h' : letter)).join(''),
     rows: states[name].map(({ rows }) => rows),
   });
   return {
