@@ -106,7 +106,7 @@ function Search({ route }: { route: Route }): VNode {
 /** Rows after which a search waits for somebody who wants more. */
 const FOUND_ENOUGH = 20;
 
-/** `50 of 1,234 detections` */
+/** `50 of 12,345 detections` */
 function shownOf(rows: number, total: DetectionsPage['total'], what: string): string {
   if (total === null) return counted(rows, what);
   const all = total.or_more ? `at least ${counted(total.rows, what)}` : counted(total.rows, what);
