@@ -12,27 +12,26 @@ import { answerPhoto, CACHE_CONTROL, type PhotoSources } from '../http/endpoints
 import { openListener } from '../http/listener.ts';
 import { sendFile } from '../http/reply.ts';
 import { splitTarget } from '../http/routes.ts';
-import type { Logger } from '../logger.ts';
 import { oneAtATime } from '../one-at-a-time.ts';
 import { adminDocument } from '../operations/openapi.ts';
 import type { Status } from '../operations/status.ts';
 import { consoleFiles } from '../packed.ts';
 import { Refused } from '../refused.ts';
 import { deriveKey } from '../seal.ts';
-import { type Console, type ConsoleOptions, createConsole } from './console/console.ts';
+import { CONSOLE, type ConsoleOptions, createConsole } from './console/console.ts';
 import { certificateNames, isHostAccepted, ownNames } from './host-header.ts';
 import type { GaugeSources, Metrics } from './metrics.ts';
-import { refusedOf } from './operation-requests.ts';
+import { OPERATIONS_PATH, refusedOf, send } from './operation-requests.ts';
 import type { Operations } from './thread-client.ts';
+import type { Told } from './thread-messages.ts';
 
-export interface AdminOptions extends Pick<GaugeSources, 'monitor' | 'dailyRows' | 'keyUses' | 'folder'> {
+export interface AdminOptions
+  extends ConsoleOptions,
+    Pick<GaugeSources, 'monitor' | 'dailyRows' | 'keyUses' | 'folder'> {
   readonly config: Config;
   readonly secret: Buffer;
   readonly conditions: Conditions;
-  readonly operations: Operations;
   readonly server: Pick<GaugeSources, 'connections' | 'certificateExpiresMs'>;
-  readonly lab: ConsoleOptions['lab'];
-  readonly log: Logger;
 }
 
 const HEADERS = {
@@ -46,11 +45,13 @@ const HEADERS = {
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 };
 const PHOTOS = '/photos/';
-const JSON_TYPE = 'application/json; charset=utf-8';
-const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
-const PLAIN = 'text/plain; charset=utf-8';
 const OTHER_HOST =
   'Ask for this by address, by a name without dots, by the name in [admin] host, or by one in its certificate.';
+const FILE_TYPES: ReadonlyMap<string, string> = new Map([
+  ['index.html', 'text/html'],
+  ['app.js', 'text/javascript'],
+  ['style.css', 'text/css'],
+]);
 
 /** @throws Refused `failed` when it cannot listen, `configuration` when not with the certificate that is set */
 export async function startAdmin(metrics: Metrics, options: AdminOptions) {
@@ -65,31 +66,47 @@ export async function startAdmin(metrics: Metrics, options: AdminOptions) {
     subject: 'the administration ',
     advice: 'Choose another with [admin] host and port, or port 0 to leave it off.',
   });
-  const names = () => [...own, ...certificateNames(listener.pair()?.subjectAltName)];
+  const console = createConsole(options);
   // The signature in an address is the credential, as in the API.
   const photos = { folder: config.photos.folder, key: deriveKey(secret, 'photo') };
-  const answers = { names, metrics, console: createConsole(options), photos };
+  // One at a time, whoever asks: without a session, nobody may fill the queue that commands wait in.
+  const status = oneAtATime(() => readStatus(operations));
+  const sources: GaugeSources = { ...options, ...options.server, status, now };
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<Told | null> {
+    const { method, headers, url = '' } = request;
+    const names = [...own, ...certificateNames(listener.pair()?.subjectAltName)];
+    if (!isHostAccepted(headers.host, names)) return plain(421, OTHER_HOST);
+    const [path = ''] = url.split('?', 1);
+    if (path.startsWith(CONSOLE) || path.startsWith(OPERATIONS_PATH))
+      return console.answer(request, response);
+    if (path.startsWith(PHOTOS)) return sendPhoto(request, response, photos);
+    const page =
+      path === '/metrics' ? textOf(200, metrics.contentType, await metrics.text(sources)) : pageAt(path);
+    if (page === null) return plain(404, 'There is nothing here. See /');
+    if (method === 'GET' || method === 'HEAD') return page;
+    return plain(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
+  }
+
   listener.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     response.on('error', () => {});
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
     // The console calculates ages with it, also in a lab.
     response.setHeader('Date', new Date(now()).toUTCString());
-    listener.connections.inTurn(request, response, () =>
-      answer(request, response, answers).catch((error: unknown) => {
+    listener.connections.inTurn(request, response, async () => {
+      const told = await answer(request, response).catch((error: unknown) => {
         log.error({ err: error }, 'a page of the administration failed');
-        send(request, response, plain(500, 'This page failed; see the log.'));
-      }),
-    );
+        return plain(500, 'This page failed; see the log.');
+      });
+      if (told !== null) send(response, told);
+    });
   });
   const url = await listener.listen();
-  // One at a time, whoever asks: without a session, nobody may fill the queue that commands wait in.
-  const status = oneAtATime(() => readStatus(operations));
-  metrics.addGauges({ ...options, ...options.server, status, now });
   log.info({ url }, 'administration listening');
   return {
     url,
     async close() {
-      answers.console.close();
+      console.close();
       await listener.close(0);
     },
   };
@@ -102,74 +119,38 @@ async function readStatus(operations: Operations): Promise<Status | null> {
   return status === 200 ? JSON.parse(body).value : null;
 }
 
-interface Answers {
-  readonly names: () => readonly string[];
-  readonly metrics: Metrics;
-  readonly console: Console;
-  readonly photos: PhotoSources;
-}
-
-async function answer(request: IncomingMessage, response: ServerResponse, answers: Answers): Promise<void> {
-  const reply = (content: Content) => send(request, response, content);
-  if (!isHostAccepted(request.headers.host, answers.names())) return reply(plain(421, OTHER_HOST));
-  const [path = ''] = (request.url ?? '').split('?', 1);
-  if (answers.console.isFor(path)) {
-    const told = await answers.console.answer(request, response);
-    if (told === null) return;
-    return reply({ ...told, contentType: told.status < 300 ? JSON_TYPE : PROBLEM_TYPE });
-  }
-  if (path.startsWith(PHOTOS)) return sendPhoto(request, response, answers.photos);
-  const page = await pageAt(path, answers.metrics);
-  if (page === null) return reply(plain(404, 'There is nothing here. See /'));
-  if (request.method !== 'GET' && request.method !== 'HEAD')
-    return reply(plain(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' }));
-  reply({ status: 200, ...page });
-}
-
-async function sendPhoto(request: IncomingMessage, response: ServerResponse, photos: PhotoSources) {
+async function sendPhoto(
+  request: IncomingMessage,
+  response: ServerResponse,
+  photos: PhotoSources,
+): Promise<Told | null> {
   const asked = { ...splitTarget(request.url ?? ''), request };
   const found = request.method === 'GET' ? await answerPhoto(photos, asked).catch(refusedOf) : null;
-  if (found === null || found instanceof Refused)
-    return send(request, response, plain(404, 'There is no photo.'));
-  const { status, body, contentType = PLAIN, headers = [] } = found;
+  if (found === null || found instanceof Refused) return plain(404, 'There is no photo.');
+  const { status, body, contentType = '', headers = [] } = found;
   const head = ['Cache-Control', CACHE_CONTROL, ...headers];
-  if (typeof body !== 'object' || !('handle' in body)) return void response.writeHead(status, head).end();
+  if (typeof body !== 'object' || !('handle' in body)) {
+    response.writeHead(status, head).end();
+    return null;
+  }
   response.writeHead(status, [...head, 'Content-Type', contentType, 'Content-Length', `${body.bytes}`]);
   await sendFile(response, body);
+  return null;
 }
 
-interface Content {
-  readonly status: number;
-  readonly contentType: string;
-  readonly body: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-function plain(status: number, text: string, headers: Content['headers'] = {}): Content {
-  return { status, contentType: PLAIN, body: `${text}\n`, headers };
-}
-
-const FILES: ReadonlyMap<string, readonly [name: string, type: string]> = new Map([
-  ['/', ['index.html', 'text/html']],
-  ['/app.js', ['app.js', 'text/javascript']],
-  ['/style.css', ['style.css', 'text/css']],
-]);
-
-async function pageAt(path: string, metrics: Metrics): Promise<Omit<Content, 'status'> | null> {
-  if (path === '/metrics') return { contentType: metrics.contentType, body: await metrics.text() };
+function pageAt(path: string): Told | null {
   if (path === '/openapi-admin.json')
-    return { contentType: 'application/json', body: `${JSON.stringify(adminDocument(), null, 2)}\n` };
-  const [name, type] = FILES.get(path) ?? [];
-  if (name === undefined) return null;
-  const body = consoleFiles()[name];
-  if (body === undefined) throw new Error(`the program was bundled without ${name} of the console`);
-  return { contentType: `${type}; charset=utf-8`, body };
+    return textOf(200, 'application/json', `${JSON.stringify(adminDocument(), null, 2)}\n`);
+  const name = path.slice(1) || 'index.html';
+  const type = FILE_TYPES.get(name);
+  const file = type === undefined ? undefined : consoleFiles()[name];
+  return file === undefined ? null : textOf(200, `${type}; charset=utf-8`, file);
 }
 
-function send(request: IncomingMessage, response: ServerResponse, content: Content): void {
-  if (response.headersSent || response.destroyed) return;
-  const { status, contentType, body, headers } = content;
-  const length = Buffer.byteLength(body);
-  response.writeHead(status, { ...headers, 'Content-Type': contentType, 'Content-Length': length });
-  response.end(request.method === 'HEAD' ? undefined : body);
+function textOf(status: number, type: string, body: string, headers: Told['headers'] = {}): Told {
+  return { status, body, headers: { ...headers, 'Content-Type': type } };
+}
+
+function plain(status: number, text: string, headers: Told['headers'] = {}): Told {
+  return textOf(status, 'text/plain; charset=utf-8', `${text}\n`, headers);
 }

@@ -31,29 +31,8 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** @param counts receives what the console shows over time */
 export function createMetrics(counts: Pick<RequestCounts, 'answered' | 'refuse'>) {
   const registry = new Registry();
-  const traffic = trafficMetrics(registry);
-  let setGauges = async () => {};
-  return {
-    contentType: registry.contentType,
-    async text(): Promise<string> {
-      await setGauges();
-      return registry.metrics();
-    },
-    answered(answer) {
-      traffic.answered(answer);
-      counts.answered(answer);
-    },
-    refused: (limit) => traffic.refused.inc({ limit }),
-    keyRefused: counts.refuse,
-    processed: ingestMetrics(registry),
-    /** Before it, only events are counted. */
-    addGauges(sources: GaugeSources): void {
-      setGauges = gaugesOf(registry, sources);
-    },
-  } satisfies RequestMetrics & Record<string, unknown>;
-}
-
-function trafficMetrics(registry: Registry) {
+  const counter = (name: string, help: string, ...labelNames: string[]) =>
+    new Counter({ name, help, labelNames, registers: [registry] });
   const durations = new Histogram({
     name: 'wirewatch_http_request_duration_seconds',
     help: 'Duration of API requests in seconds, until the response was handed to the operating system.',
@@ -61,59 +40,52 @@ function trafficMetrics(registry: Registry) {
     buckets: DURATION_BUCKETS_SECONDS,
     registers: [registry],
   });
-  const served = 'Detections returned to clients.';
-  const rowsServed = counter(registry, 'wirewatch_rows_served_total', served, ['endpoint']);
+  const served = counter('wirewatch_rows_served_total', 'Detections returned to clients.', 'endpoint');
   const rejected = 'Requests and connections rejected by a limit.';
-  const refused = counter(registry, 'wirewatch_refused_total', rejected, ['limit']);
+  const refused = counter('wirewatch_refused_total', rejected, 'limit');
+  const files = counter('wirewatch_files_total', 'Files processed, by outcome.', 'export', 'outcome');
+  const read = 'Rows of files processed, by outcome.';
+  const rowsRead = counter('wirewatch_rows_ingested_total', read, 'export', 'outcome');
   for (const limit of LIMITS) refused.inc({ limit }, 0);
-  return {
-    refused,
-    answered({ endpoint, status, seconds, rows }: Parameters<RequestMetrics['answered']>[0]) {
-      durations.observe({ endpoint, status: `${Math.floor(status / 100)}xx` }, seconds);
-      if (rows > 0) rowsServed.inc({ endpoint }, rows);
-    },
-  };
-}
-
-function ingestMetrics(registry: Registry): (file: ProcessedFile) => void {
-  const labels = ['export', 'outcome'];
-  const files = counter(registry, 'wirewatch_files_total', 'Files processed, by outcome.', labels);
-  const help = 'Rows of files processed, by outcome.';
-  const rows = counter(registry, 'wirewatch_rows_ingested_total', help, labels);
   for (const name of EXPORT_NAMES) {
     for (const outcome of FILE_OUTCOMES) if (outcome !== 'applying') files.inc({ export: name, outcome }, 0);
-    for (const outcome of ROW_OUTCOMES) rows.inc({ export: name, outcome }, 0);
+    for (const outcome of ROW_OUTCOMES) rowsRead.inc({ export: name, outcome }, 0);
   }
-  return (file) => {
-    const name = file.export ?? 'none';
-    files.inc({ export: name, outcome: file.outcome });
-    for (const outcome of ROW_OUTCOMES)
-      if (file.rows[outcome] > 0) rows.inc({ export: name, outcome }, file.rows[outcome]);
-  };
+  return {
+    contentType: registry.contentType,
+    text: async (sources: GaugeSources) => (await registry.metrics()) + (await gaugesText(sources)),
+    answered(answer) {
+      const { endpoint, status, seconds, rows } = answer;
+      durations.observe({ endpoint, status: `${Math.floor(status / 100)}xx` }, seconds);
+      if (rows > 0) served.inc({ endpoint }, rows);
+      counts.answered(answer);
+    },
+    refused: (limit) => refused.inc({ limit }),
+    keyRefused: counts.refuse,
+    processed({ export: of, outcome: ended, rows }: ProcessedFile) {
+      const name = of ?? 'none';
+      files.inc({ export: name, outcome: ended });
+      for (const outcome of ROW_OUTCOMES)
+        if (rows[outcome] > 0) rowsRead.inc({ export: name, outcome }, rows[outcome]);
+    },
+  } satisfies RequestMetrics & Record<string, unknown>;
 }
 
-function counter(registry: Registry, name: string, help: string, labelNames: string[]) {
-  return new Counter({ name, help, labelNames, registers: [registry] });
-}
-
-function gaugesOf(registry: Registry, sources: GaugeSources): () => Promise<void> {
-  const gauges = Object.entries(GAUGES).map(([key, [help, read]]) => {
+/** The gauges, made for each answer. */
+async function gaugesText(sources: GaugeSources): Promise<string> {
+  const registry = new Registry();
+  const known = { ...sources, ...(await readOnce(sources)) };
+  for (const [key, [help, read]] of Object.entries(GAUGES)) {
     const [name = '', ...labelNames] = key.split(/[{,}]/).filter(Boolean);
     const options = { name, help, labelNames, registers: [registry] };
     const metric = name.endsWith('_total') ? new Counter(options) : new Gauge(options);
-    return { metric, hasLabels: labelNames.length > 0, read };
-  });
-  return async () => {
-    const known = { ...sources, ...(await readOnce(sources)) };
-    for (const { metric, hasLabels, read } of gauges) {
-      const value = read(known);
-      metric.reset();
-      // One without labels would be 0 after the reset.
-      if (value === null && !hasLabels) metric.remove();
-      for (const [count, ...labels] of typeof value === 'number' ? [[value] as const] : (value ?? []))
-        metric.labels(...labels).inc(count);
-    }
-  };
+    const value = read(known);
+    // One without labels begins as 0.
+    if (value === null && labelNames.length === 0) metric.remove();
+    for (const [count, ...labels] of typeof value === 'number' ? [[value] as const] : (value ?? []))
+      metric.labels(...labels).inc(count);
+  }
+  return registry.metrics();
 }
 
 export interface GaugeSources {

@@ -11,7 +11,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Actor } from '../auth/actor.ts';
 import { readJson } from '../http/body.ts';
-import { pathOf, type Way } from '../operations/operation.ts';
+import type { Way } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';
 import { Refused } from '../refused.ts';
 import type { Operations } from './thread-client.ts';
@@ -30,29 +30,25 @@ export interface Asker {
   readonly isValid: () => boolean;
 }
 
-/** Answers a request to a server that has nothing but operations. */
 export async function answerRequest(
   request: IncomingMessage,
   response: ServerResponse,
   operations: Operations,
   asker: Asker,
 ): Promise<void> {
-  const told = (request.url ?? '').startsWith(OPERATIONS_PATH)
-    ? await answerOperation(request, response, operations, asker)
-    : problem(404, 'There are operations here alone.', 'not_found');
-  if (told === null) return;
-  response.writeHead(told.status, { 'Content-Type': 'application/json' });
-  response.end(told.body);
+  const told = await run(request, response, operations, asker);
+  if (told !== null) send(response, told);
 }
 
-export async function answerOperation(
+/** @returns null if it was answered in lines */
+async function run(
   request: IncomingMessage,
   response: ServerResponse,
   operations: Operations,
   { way, by, mayAct, isValid }: Asker,
 ): Promise<Told | null> {
-  const [target = ''] = (request.url ?? '').split('?', 1);
-  const path = target.slice(OPERATIONS_PATH.length);
+  const { socket, headers, url = '' } = request;
+  const [, path = ''] = /^\/operations\/([^?]+)/.exec(url) ?? [];
   const operation = operationAt(path);
   if (operation === null)
     return problem(404, `There is no operation ${path}. See /openapi-admin.json.`, 'not_found');
@@ -69,8 +65,7 @@ export async function answerOperation(
   // A session that made links would not end after its hours, nor keep to its name.
   if (operation.name === 'console' && way !== 'command' && Object(given).end_all !== true)
     return problem(403, 'Only a command makes a link: wirewatch console.', 'forbidden');
-  const asking = { path: pathOf(operation), given, way, by };
-  const { socket, headers } = request;
+  const asking = { path, given, way, by };
   const idleMs = socket.timeout;
   // The idle timeout must not end what takes long.
   socket.setTimeout(0);
@@ -82,6 +77,17 @@ export async function answerOperation(
   } finally {
     socket.setTimeout(idleMs ?? 0);
   }
+}
+
+/** Writes an answer, unless another was begun. */
+export function send(response: ServerResponse, { status, body, headers }: Told): void {
+  if (response.headersSent || response.destroyed) return;
+  response.writeHead(status, {
+    'Content-Type': status < 300 ? 'application/json' : 'application/problem+json',
+    'Content-Length': Buffer.byteLength(body),
+    ...headers,
+  });
+  response.end(body);
 }
 
 /** The head goes out at once: whoever waits for it knows that Wirewatch is alive. */

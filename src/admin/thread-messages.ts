@@ -69,7 +69,7 @@ export interface AskLab {
   readonly operation: Doing;
 }
 
-/** An answer: JSON text. */
+/** An answer: JSON text, unless its headers name another type. */
 export interface Told {
   readonly status: number;
   readonly body: string;

@@ -1,50 +1,57 @@
 /** Actions: button, form or confirmation, result. All of it is made from the table of operations (operations/table.ts). */
 import { html } from 'htm/preact';
 import { createContext, type TargetedEvent, type VNode } from 'preact';
-import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useContext, useEffect, useState } from 'preact/hooks';
 import type { Action, Outcome } from '../admin/console/api.ts';
+import { counted } from '../counted.ts';
 import type { OperationForm } from '../operations/table.ts';
 import { commandWords } from './command-line.ts';
-import { count, windowTime } from './format.ts';
-import { enteredIn, inputs, type Option, operationFields, type Texts } from './forms.ts';
+import { windowTime } from './format.ts';
+import { enteredIn, inputs, type Option, operationFields } from './forms.ts';
 import { Code, Dialog, failed } from './parts.ts';
-import { useRoute } from './route.ts';
-import { Failure, send } from './server.ts';
+import { refusalOf, send } from './server.ts';
 
 /** The operations that this session may run, by name; none in a read-only session. */
 export const FormsContext = createContext<ReadonlyMap<string, OperationForm>>(new Map());
 
-interface Asked {
-  readonly action: Action;
+interface Subject {
   readonly name?: string | undefined;
+  /** The button names it. */
   readonly isAlone?: boolean;
-  /** First values of what is made, by member. */
-  readonly texts?: Texts;
   /** The subject as it is: its members are the first values of a change. */
   readonly present?: object;
   /** Values to choose from, by member, where the subject limits them. */
   readonly choices?: Readonly<Record<string, readonly Option[]>>;
 }
 
+interface Asked extends Subject {
+  readonly action: Action;
+  readonly form: OperationForm;
+}
+
+/** First values of what is made, by member. */
+const FIRST = { scopes: 'detections:read' };
+
 /** Opens the dialog in the page's one {@link ActionHost}. */
 let ask: (asked: Asked) => void = () => {};
 
-function ActionButton(asked: Asked): VNode | null {
-  const form = useContext(FormsContext).get(asked.action.operation);
+function ActionButton({ action, subject }: { action: Action; subject: Subject }): VNode | null {
+  const form = useContext(FormsContext).get(action.operation);
   if (form === undefined) return null;
-  return html`<button type="button" class=${form.isGrave === true && 'grave'} onClick=${() => ask(asked)}>
-    ${form.label}${asked.isAlone === true && subjectOf(asked.action)}
+  const onClick = () => ask({ ...subject, action, form });
+  return html`<button type="button" class=${form.isGrave === true && 'grave'} onClick=${onClick}>
+    ${form.label}${subject.isAlone === true && subjectOf(action)}
   </button>`;
 }
 
 /** A button for an action; nothing in a read-only session. */
-export function actionButton(action: Action, rest: Omit<Asked, 'action'> = {}): VNode {
-  return html`<${ActionButton} ...${rest} action=${action} />`;
+export function actionButton(action: Action, subject: Subject = {}): VNode {
+  return html`<${ActionButton} action=${action} subject=${subject} />`;
 }
 
-export function actions(offered: readonly Action[], rest: Omit<Asked, 'action'> = {}): VNode | null {
+export function actions(offered: readonly Action[], subject?: Subject): VNode | null {
   if (offered.length === 0) return null;
-  return html`<div class="row">${offered.map((action) => actionButton(action, rest))}</div>`;
+  return html`<div class="row">${offered.map((action) => actionButton(action, subject))}</div>`;
 }
 
 const NOTICE_MS = 12_000;
@@ -61,8 +68,8 @@ export function ActionHost(): VNode {
     const timer = setTimeout(() => setNotice(''), NOTICE_MS);
     return () => clearTimeout(timer);
   }, [notice]);
-  const onDone = (text = notice) => {
-    setNotice(text);
+  const onDone = (text?: string) => {
+    if (text !== undefined) setNotice(text);
     setAsked(null);
   };
   const dismiss = html`<button type="button" aria-label="Dismiss" onClick=${() => setNotice('')}>✕</button>`;
@@ -71,27 +78,23 @@ export function ActionHost(): VNode {
 }
 
 /** @param onDone called with the result; without one, it was cancelled */
-function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string) => void }): VNode | null {
-  const { action, name, texts = {}, present, choices = {} } = asked;
-  const form = useContext(FormsContext).get(action.operation);
+function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string) => void }): VNode {
+  const { action, form, name, present = {}, choices = {} } = asked;
   const onClose = () => onDone();
   const isChange = action.operation.endsWith(' set');
-  const [entered, setEntered] = useState<Readonly<Record<string, unknown>>>(isChange ? {} : texts);
+  const [entered, setEntered] = useState<Readonly<Record<string, unknown>>>(isChange ? {} : FIRST);
   const [word, setWord] = useState('');
   const [isSent, setIsSent] = useState(false);
   const [refusal, setRefusal] = useState('');
   const [made, setMade] = useState<Outcome | null>(null);
-  const { view, name: place } = useRoute();
-  const began = useRef(`${view}/${place}`);
   // It belongs to its view; what was made, such as a key, stays.
   useEffect(() => {
-    if (made === null && began.current !== `${view}/${place}`) onClose();
-  }, [view, place]);
-  const first: Readonly<Record<string, unknown>> = isChange ? { ...present } : texts;
-  const fields = useMemo(() => form && operationFields(form, action.given, first, choices), [form, asked]);
-  if (form === undefined || fields === undefined) return null;
-  const before = isChange ? Object.fromEntries(fields.map((field) => [field.name, field.value ?? ''])) : null;
-  const entries = (element: HTMLFormElement) => enteredIn(fields, new FormData(element), form, before);
+    if (made !== null) return;
+    addEventListener('hashchange', onClose);
+    return () => removeEventListener('hashchange', onClose);
+  }, [made]);
+  const fields = operationFields(form, action.given, isChange ? { ...present } : FIRST, choices);
+  const entries = (element: HTMLFormElement) => enteredIn(fields, new FormData(element), form, isChange);
   const onInput = ({ currentTarget }: TargetedEvent<HTMLFormElement>) => setEntered(entries(currentTarget));
   const submit = async (event: TargetedEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -99,16 +102,15 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
     const given = { ...action.given, ...entries(event.currentTarget) };
     setIsSent(true);
     setRefusal('');
-    try {
-      const answer = await send<Outcome>(pathOf(form), given, form.isJob);
-      if (form.isJob) return onDone(`${form.label}: it has started. The overview shows its progress.`);
-      if (keyIn(answer) !== null || answer.warning !== null || answer.failed) return setMade(answer);
-      onDone([answer.done ?? 'Done.', ...answer.next].join(' '));
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      setRefusal(error.message);
-      setIsSent(false);
+    const path = `/operations/${form.name.replaceAll(' ', '-')}`;
+    const answer = await send<Outcome>(path, given, form.isJob).catch(refusalOf);
+    if (typeof answer === 'string') {
+      setRefusal(answer);
+      return setIsSent(false);
     }
+    if (form.isJob) return onDone(`${form.label}: it has started. The overview shows its progress.`);
+    if (keyIn(answer) !== null || answer.warning !== null || answer.failed) return setMade(answer);
+    onDone([answer.done ?? 'Done.', ...answer.next].join(' '));
   };
   if (made !== null) return html`<${Made} outcome=${made} onClose=${onClose} />`;
   const subject = subjectOf(action, name);
@@ -161,16 +163,12 @@ function command(form: OperationForm, given: Readonly<Record<string, unknown>>):
   return html`<code class="command">${words}</code>`;
 }
 
-function pathOf({ name }: OperationForm): string {
-  return `/operations/${name.replaceAll(' ', '-')}`;
-}
-
 function subjectOf({ given }: Action, name?: string): string {
   const starts = [given.start ?? []].flat();
   const [first] = starts;
   if (first !== undefined) {
     const time =
-      starts.length > 1 ? count(starts.length, 'window') : windowTime(Date.parse(`${first}`), ' UTC');
+      starts.length > 1 ? counted(starts.length, 'window') : windowTime(Date.parse(`${first}`), ' UTC');
     return ` ${given.export}, ${time}`;
   }
   const id = given.id ?? given.account;

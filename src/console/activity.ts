@@ -2,9 +2,11 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { KeyTrends, Overview, Trends } from '../admin/console/api.ts';
+import type { Overview, Trends } from '../admin/console/api.ts';
+import { counted, grouped } from '../counted.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts';
-import { bytes, clock, count, dayName, span, sum } from './format.ts';
+import { bytes, clock, dayName, span, sum } from './format.ts';
 import { soft } from './inline.ts';
 import { choice, panel, read, table } from './parts.ts';
 import { queryOf } from './route.ts';
@@ -21,7 +23,6 @@ const GROUPS = [
   ['keys', 'Keys'],
   ['machine', 'Machine'],
 ] as const;
-type Group = (typeof GROUPS)[number][0];
 
 /** Numbers in equal steps, the oldest first; null where there is none. */
 type Values = readonly (number | null)[];
@@ -34,17 +35,17 @@ interface Series {
   readonly text: (value: number) => string;
 }
 
-type About = Pick<Overview, 'database' | 'disks' | 'role'>;
+type About = Pick<Overview, 'database' | 'disks' | 'exports' | 'role'>;
 
 export function Activity({ about }: { about: About }): VNode {
   const [days, setDays] = useState<(typeof SPANS)[number][0]>('1');
-  const [group, setGroup] = useState<Group>('exports');
+  const [group, setGroup] = useState<(typeof GROUPS)[number][0]>('exports');
   const aside = [choice('Curves of', group, GROUPS, setGroup), choice('Of the last', days, SPANS, setDays)];
   const within = SPANS.find(([known]) => known === days)?.[1] ?? '';
-  const path = `/console/trends${group === 'keys' ? '/keys' : ''}`;
-  const reading = useReading<Trends | KeyTrends>(path + queryOf({ days }), ['windows']);
-  const curves = (trends: Trends | KeyTrends) => {
-    const all = 'keys' in trends ? ofKeys(trends, within) : ofGroup(group, trends, within, about);
+  const reading = useReading<Trends>(`/console/trends${queryOf({ days })}`, ['windows']);
+  const of = { exports: ofExports, customers: ofCustomers, keys: ofKeys, machine: ofMachine };
+  const curves = (trends: Trends) => {
+    const all = of[group](trends, within, about);
     if (all.length === 0) return html`<p class="empty">Nothing in this time.</p>`;
     const curve = (series: Series) => html`<${Curve} key=${series.title} steps=${trends} ...${series} />`;
     return html`<div class="curves">${all.map(curve)}</div>`;
@@ -52,21 +53,16 @@ export function Activity({ about }: { about: About }): VNode {
   return panel('Activity', read(reading, curves), { look: 'half', help: 'monitoring', aside });
 }
 
-function ofGroup(group: Group, trends: Trends, within: string, about: About): Series[] {
-  if (group === 'machine') return ofMachine(trends, within, about);
-  return group === 'customers' ? ofCustomers(trends, within) : ofExports(trends, within);
-}
-
-function ofExports({ exports, enabled }: Trends, within: string): Series[] {
-  return enabled.flatMap((name): Series[] => {
+function ofExports({ exports }: Trends, within: string, about: About): Series[] {
+  return EXPORT_NAMES.filter((name) => about.exports[name].enabled).flatMap((name): Series[] => {
     const { created, late_seconds } = exports[name];
     const late = late_seconds.filter((seconds) => seconds !== null);
     return [
       {
         title: `New detections, ${name}`,
         lines: [['Detections', created]],
-        summary: `${count(sum(created))} in ${within}`,
-        text: (value) => count(value, 'detection'),
+        summary: `${grouped(sum(created))} in ${within}`,
+        text: (value) => counted(value, 'detection'),
       },
       {
         title: `From a window\u2019s end to its reading, ${name}`,
@@ -82,28 +78,24 @@ function ofCustomers({ customers }: Trends, within: string): Series[] {
   return customers.map(({ name, rows }) => ({
     title: `Rows for ${name}`,
     lines: [['Rows', rows]],
-    summary: `${count(sum(rows))} new or changed in ${within}`,
-    text: (value) => count(value, 'row'),
+    summary: `${grouped(sum(rows))} new or changed in ${within}`,
+    text: (value) => counted(value, 'row'),
   }));
 }
 
-function ofKeys({ keys }: KeyTrends, within: string): Series[] {
-  return keys.flatMap(({ name, requests, refused, lag_seconds }): Series[] => {
-    const asked = requestsOf(`Requests, ${name}`, requests, refused, within);
-    return lag_seconds === null ? [asked] : [asked, lagOf(`Lag behind the stream, ${name}`, lag_seconds)];
-  });
+function ofKeys({ keys }: Trends, within: string): Series[] {
+  return keys.flatMap((key) =>
+    callsOf([`Requests, ${key.name}`, `Lag behind the stream, ${key.name}`], key, within),
+  );
 }
 
-function ofMachine(trends: Trends, within: string, about: About): Series[] {
-  const { machine, exports, step_seconds } = trends;
-  const { requests, refused, behind_seconds } = machine;
+function ofMachine({ machine, exports, step_seconds }: Trends, within: string, about: About): Series[] {
   const lag =
     about.role === 'standby' ? 'Lag of this standby behind the copy' : 'Lag of the copy, and of standbys';
   const grown = grownBytes(about.database, exports);
   const days = (grown.length * step_seconds * SECOND_MS) / DAY_MS;
   return [
-    requestsOf('Requests', requests, refused, within),
-    ...(behind_seconds.some((seconds) => seconds !== null) ? [lagOf(lag, behind_seconds)] : []),
+    ...callsOf(['Requests', lag], machine, within),
     {
       title: 'Growth of database and log',
       lines: [['Growth', grown]],
@@ -111,6 +103,28 @@ function ofMachine(trends: Trends, within: string, about: About): Series[] {
       text: bytes,
     },
   ];
+}
+
+/** Requests, and the lag of what follows something. */
+function callsOf(
+  [title, lagTitle]: readonly [string, string],
+  { requests, refused, lag_seconds }: Trends['machine'],
+  within: string,
+): Series[] {
+  const left = sum(refused);
+  const calls: Series = {
+    title,
+    lines: [
+      ['Requests', requests],
+      ['Refused', refused],
+    ],
+    summary: `${grouped(sum(requests))} in ${within}, ${left === 0 ? 'none refused' : `${grouped(left)} refused (red)`}`,
+    text: grouped,
+  };
+  const known = lag_seconds.filter((seconds) => seconds !== null);
+  if (known.length === 0) return [calls];
+  const summary = `at most ${spanOf(Math.max(...known))}`;
+  return [calls, { title: lagTitle, lines: [['Behind', lag_seconds]], summary, text: spanOf }];
 }
 
 /** By the detections of each step, and the size of what is there. */
@@ -125,25 +139,7 @@ function fullText(bytesPerDay: number, disks: About['disks']): string {
   const disk = disks.find(({ of }) => of === 'data');
   if (bytesPerDay < 1 || disk === undefined) return '';
   const weeks = Math.floor(disk.free_bytes / bytesPerDay / 7);
-  return `: disk full in ${weeks > 520 ? 'more than ten years' : count(weeks, 'week')}`;
-}
-
-function requestsOf(title: string, requests: Values, refused: Values, within: string): Series {
-  const left = sum(refused);
-  return {
-    title,
-    lines: [
-      ['Requests', requests],
-      ['Refused', refused],
-    ],
-    summary: `${count(sum(requests))} in ${within}, ${left === 0 ? 'none refused' : `${count(left)} refused (red)`}`,
-    text: (value) => count(value),
-  };
-}
-
-function lagOf(title: string, seconds: Values): Series {
-  const most = Math.max(...seconds.map((value) => value ?? 0));
-  return { title, lines: [['Behind', seconds]], summary: `at most ${spanOf(most)}`, text: spanOf };
+  return `: disk full in ${weeks > 520 ? 'more than ten years' : counted(weeks, 'week')}`;
 }
 
 function spanOf(seconds: number): string {

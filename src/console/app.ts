@@ -1,13 +1,14 @@
 /** The console in the browser: session, navigation, views. */
 import { html, render } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useEffect, useErrorBoundary, useMemo, useState } from 'preact/hooks';
+import { useEffect, useErrorBoundary, useMemo } from 'preact/hooks';
 import type { Operations, Overview as OverviewAnswer, Session, SessionBegun } from '../admin/console/api.ts';
+import { grouped } from '../counted.ts';
 import { ActionHost, FormsContext } from './action.ts';
 import { Customers } from './customers.ts';
 import { Detections } from './detections.ts';
 import { Files } from './files.ts';
-import { count, instant } from './format.ts';
+import { instant } from './format.ts';
 import { History } from './history.ts';
 import { type Children, mark } from './inline.ts';
 import { Lab } from './lab.ts';
@@ -15,7 +16,7 @@ import { Manual } from './manual.ts';
 import { missingIn, Overview } from './overview.ts';
 import { Code, failed, Heading } from './parts.ts';
 import { linkTo, type Route, useRoute } from './route.ts';
-import { Failure, keepSecret, type Reading, SESSION, send, useChanges, useReading } from './server.ts';
+import { keepSecret, type Reading, refusalOf, SESSION, send, useChanges, useReading } from './server.ts';
 import { Windows } from './windows.ts';
 
 interface View {
@@ -110,7 +111,7 @@ function side(
   const links = views.map(([view, { title, badge }]) => {
     const open = overview === undefined ? 0 : (badge?.(overview) ?? 0);
     const isUrgent = view === 'overview' && overview?.alerts.some(({ page_worthy }) => page_worthy);
-    const shown = html`<span class=${`badge ${isUrgent && 'urgent'}`}>${count(open)}<span class="hidden"> open</span></span>`;
+    const shown = html`<span class=${`badge ${isUrgent && 'urgent'}`}>${grouped(open)}<span class="hidden"> open</span></span>`;
     return html`<li><a href=${linkTo(view)} aria-current=${view === route.view ? 'page' : undefined}>${title}${open > 0 && shown}</a></li>`;
   });
   const lost = 'Not connected: this page may be out of date. Trying again.';
@@ -123,25 +124,16 @@ function side(
       <p class="connection" role="status">${mark(shape)} ${told}</p>
       <p>${name}${read_only && ', read-only'}</p>
       <p title=${`Until ${instant(Date.parse(expires_at))} UTC`}>Version ${version}</p>
-      <${LogOut} />
+      <button type="button" class="plain" onClick=${logOut}>Log out</button>
     </div>
   </header>`;
 }
 
-function LogOut(): VNode {
-  const [refusal, setRefusal] = useState('');
-  const logOut = async () => {
-    try {
-      await send(`${SESSION}/end`, {});
-      keepSecret(null);
-      location.reload();
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      setRefusal(error.message);
-    }
-  };
-  return html`<button type="button" class="plain" onClick=${logOut}>Log out</button>
-    ${refusal !== '' && failed(refusal)}`;
+/** Without an answer, the secret is forgotten all the same: nobody else has it. */
+async function logOut(): Promise<void> {
+  await send(`${SESSION}/end`, {}).catch(refusalOf);
+  keepSecret('');
+  location.reload();
 }
 
 const LINK = /^#login=(.+)$/;
@@ -151,14 +143,10 @@ async function redeemLink(): Promise<string | null> {
   const [, token] = LINK.exec(location.hash) ?? [];
   if (token === undefined) return null;
   history.replaceState(null, '', '/');
-  try {
-    const { secret } = await send<SessionBegun>(SESSION, { token });
-    keepSecret(secret);
-    return null;
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error;
-    return error.message;
-  }
+  const begun = await send<SessionBegun>(SESSION, { token }).catch(refusalOf);
+  if (typeof begun === 'string') return begun;
+  keepSecret(begun.secret);
+  return null;
 }
 
 // A link that is opened in a tab with the console changes only the fragment, so the page is not loaded.

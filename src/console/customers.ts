@@ -2,11 +2,11 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { AccountEntry, Customers as Answer, KeyEntry } from '../admin/console/api.ts';
+import { counted, grouped } from '../counted.ts';
 import { actionButton, actions } from './action.ts';
-import { count, span } from './format.ts';
+import { span } from './format.ts';
 import type { Option } from './forms.ts';
 import { age, bar, type Children, foreign, soft, state } from './inline.ts';
-import { accountActions, keyActions, subscriptionActions } from './offers.ts';
 import { facts, panel, read, table } from './parts.ts';
 import { useReading } from './server.ts';
 
@@ -25,12 +25,11 @@ function account(entry: AccountEntry): VNode {
   const live = keys.filter(({ status }) => status === 'active');
   const ended = keys.filter(({ status }) => status !== 'active');
   const rights = { subscriptions: subscriptions.flatMap(rightOptions) };
-  const make = { texts: { scopes: 'detections:read' }, choices: rights, name };
   const isActive = suspended_at === null;
   const aside = [
     actionButton({ operation: 'subscription add', given: { account: id } }, { name }),
-    actionButton({ operation: 'key create', given: { account: id } }, make),
-    actions(accountActions(entry), { name, present: { ...entry, daily_rows: own } }),
+    actionButton({ operation: 'key create', given: { account: id } }, { name, choices: rights }),
+    actions(entry.actions, { name, present: { ...entry, daily_rows: own } }),
   ];
   const parts = [
     facts([
@@ -41,7 +40,7 @@ function account(entry: AccountEntry): VNode {
     subscriptionTable(subscriptions),
     keyTable(live, 'Active keys', rights, "No active key: nobody can read this account's detections."),
     ended.length > 0 &&
-      html`<details><summary>${count(ended.length, 'key')} that ended</summary>${keyTable(ended, 'Keys that ended', rights)}</details>`,
+      html`<details><summary>${counted(ended.length, 'key')} that ended</summary>${keyTable(ended, 'Keys that ended', rights)}</details>`,
   ];
   return html`<div key=${id}>${panel(name, parts, { aside, help: 'security' })}</div>`;
 }
@@ -54,7 +53,7 @@ function subscriptionTable(subscriptions: readonly Subscription[]): VNode {
     ['Subscription', ({ id, name }) => [foreign(`${id}`, 'mono'), name !== null && [' ', foreign(name)]]],
     ['Content types', ({ content_types }) => content_types.join(' and ')],
     ['Time zone', ({ time_zone }) => time_zone],
-    ['Action', (own) => actions(subscriptionActions(own), { name: own.name ?? '', present: own })],
+    ['Action', (own) => actions(own.actions, { name: own.name ?? '', present: own })],
   );
 }
 
@@ -65,7 +64,7 @@ function rightOptions({ id, content_types: types }: Subscription): Option[] {
 }
 
 function allowance(used: number, most: number | null): Children {
-  return most === null ? count(used) : bar(used, most, `${count(used)} of ${count(most)}`);
+  return most === null ? grouped(used) : bar(used, most, `${grouped(used)} of ${grouped(most)}`);
 }
 
 function keyTable(
@@ -82,7 +81,7 @@ function keyTable(
     ['Follows the stream', following],
     ['Rows today', ({ rows_today, daily_rows }) => allowance(rows_today ?? 0, daily_rows), 'number'],
     ['Refused, 7 days', ({ refused }) => (refused.length === 0 ? soft('none') : refused.map(refusal))],
-    ['Action', (key) => actions(keyActions(key), { name: key.name, present: keyMembers(key), choices })],
+    ['Action', (key) => actions(key.actions, { name: key.name, present: keyMembers(key), choices })],
   );
 }
 
@@ -108,12 +107,12 @@ function following({ follower, status, last_used_at }: KeyEntry): VNode {
   if (follower === null) return soft(status === 'active' ? 'never' : '–');
   const { rows_behind: rows, minutes_behind, behind } = follower;
   const late = minutes_behind === 0 ? '' : `, ${span(minutes_behind * 60_000)}`;
-  const left = rows === 0 ? 'caught up' : `keeping up, ${count(rows, 'row')} to read`;
-  const text = behind ? `${count(rows, 'row')} behind` : left;
+  const left = rows === 0 ? 'caught up' : `keeping up, ${counted(rows, 'row')} to read`;
+  const text = behind ? `${counted(rows, 'row')} behind` : left;
   return html`${state(behind ? 'warning' : 'done', text + late)}<br />
     ${soft([behind ? 'silent since ' : 'last used ', age(last_used_at)])}`;
 }
 
 function refusal({ code, count: times, last_at }: KeyEntry['refused'][number]): VNode {
-  return html`<div>${count(times)} <code>${code}</code> ${soft(age(last_at))}</div>`;
+  return html`<div>${grouped(times)} <code>${code}</code> ${soft(age(last_at))}</div>`;
 }

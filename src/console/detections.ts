@@ -1,16 +1,17 @@
 /** Detections as they arrive or found in a period, with the filters of the API; one detection with its versions. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { DetectionDetail, DetectionEntry, DetectionsPage } from '../admin/console/api.ts';
+import { counted, grouped } from '../counted.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { DAY_MS, utcDay } from '../time.ts';
-import { count, shown } from './format.ts';
-import { choices, type Field, type Filters, filters, valuesOf } from './forms.ts';
+import { shown } from './format.ts';
+import { choices, type Field, useList, valuesOf } from './forms.ts';
 import { bar, foreign, outside, when } from './inline.ts';
-import { choice, type Facts, facts, Heading, panel, read, table } from './parts.ts';
+import { type Column, choice, type Facts, facts, Heading, panel, read, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
-import { type Reading, serverNow, useReading } from './server.ts';
+import { serverNow, useReading } from './server.ts';
 
 const BANDS = choices('any', ['off', 'low', 'medium', 'high', 'max']);
 const FIELDS: readonly Field[] = [
@@ -29,79 +30,87 @@ const MODES = [
 export function Detections({ route }: { route: Route }): VNode {
   if (route.name !== '') return html`<${One} id=${route.name} />`;
   const mode = route.parameters.get('mode') === 'search' ? 'search' : 'live';
-  const own = { route, fields: FIELDS };
-  const choose = (chosen: string) => go(linkTo('detections', { ...valuesOf(own), mode: chosen }));
+  const choose = (chosen: string) =>
+    go(linkTo('detections', { ...valuesOf({ route, fields: FIELDS }), mode: chosen }));
   return html`<div class="row bar">${choice('Which', mode, MODES, choose)}</div>
-    <${mode === 'search' ? Search : Live} ...${own} />`;
+    <${mode === 'search' ? Search : Live} route=${route} />`;
 }
 
-function Live(wanted: Filters): VNode {
-  const path = `/console/detections/live${queryOf(valuesOf(wanted))}`;
-  const reading = useReading<DetectionsPage>(path, ['detections']);
-  const rows = ({ detections, total }: DetectionsPage) => {
-    const versions = shownOf(detections.length, total, 'version');
-    return html`<p class="soft live-note">In the order of delivery, the newest first: ${versions}. New versions appear on top.</p>
-      ${detectionRows(detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}`;
-  };
-  return panel('Live stream', [filters(wanted), read(reading, rows)], { help: 'change-stream' });
-}
-
-function Search({ route, fields }: Filters): VNode {
-  const to = utcDay(serverNow() + DAY_MS);
-  const period: readonly Field[] = [
-    { name: 'from', label: 'First detected from', type: 'date', value: utcDay(serverNow() - 7 * DAY_MS) },
-    { name: 'to', label: 'First detected before', type: 'date', value: to },
-  ];
-  const words: Field = { name: 'words', label: 'Headline, publisher, domain or id', hint: 'part of it' };
-  const options = { route, fields: [words, ...period, ...fields], kept: { mode: 'search' } };
-  const reading = useReading<DetectionsPage>(`/console/detections/search${queryOf(valuesOf(options))}`);
-  const rows = (first: DetectionsPage, pages: readonly DetectionsPage[]) => {
-    const all = pages.flatMap(({ detections }) => detections);
-    const { next, searched_to } = pages.at(-1) ?? first;
-    const back = (searched_to ?? to).slice(0, 10);
-    const isGoing = next !== null && all.length < FOUND_ENOUGH;
-    const soFar = isGoing
-      ? `Searching: it has come back to ${back}.`
-      : `Searched back to ${back}; earlier days were not searched yet.`;
-    const reached = next === null ? 'The period was searched to its end.' : soFar;
-    return html`<${Continued} reading=${reading} isWanted=${isGoing} />
-      <p class="soft live-note" role="status">${shownOf(all.length, first.total, 'detection')}. ${reached}</p>
-      ${detectionRows(all, 'Detections found', 'None so far.')}`;
-  };
-  return panel('Search', [filters(options, 'Search'), read(reading, rows, 'Continue the search')], {
-    help: 'periods',
-  });
-}
-
-/** `50 of 1,234 detections` */
-function shownOf(rows: number, total: DetectionsPage['total'], what: string): string {
-  if (total === null) return count(rows, what);
-  const all = total.or_more ? `at least ${count(total.rows, what)}` : count(total.rows, what);
-  return `${count(rows)} of ${all}`;
-}
-
-/** Rows after which a search waits for somebody who wants more. */
-const FOUND_ENOUGH = 20;
-
-/** Goes on with a search: one step is short, and finds few or none. */
-function Continued({ reading, isWanted }: { reading: Reading<DetectionsPage>; isWanted: boolean }): null {
-  const { pages, isReading, failure } = reading;
-  useEffect(() => {
-    if (isWanted && !isReading && failure === undefined) reading.older?.();
-  }, [pages, isReading]);
-  return null;
-}
-
-export function detectionRows(rows: readonly DetectionEntry[], label: string, empty: string): VNode {
-  return table(
-    { label, rows, key: ({ id, version }) => `${id} ${version}`, empty },
+const ROWS = {
+  key: ({ id, version }: DetectionEntry) => `${id} ${version}`,
+  columns: [
     ['Detection', titleLink, 'wide'],
     ['Found on', placeOf, 'medium'],
     ['Subscription', (row) => `${row.subscription_id}`, 'number'],
     ['Type', (row) => row.content_type],
     ['Strength', strength],
     ['First detected (UTC)', (row) => when(row.first_detected_at)],
-  );
+  ] satisfies Column<DetectionEntry>[],
+};
+
+export function detectionRows(rows: readonly DetectionEntry[], label: string, empty: string): VNode {
+  return table({ ...ROWS, label, rows, empty }, ...ROWS.columns);
+}
+
+function Live({ route }: { route: Route }): VNode {
+  return useList<DetectionsPage, DetectionEntry>({
+    ...ROWS,
+    label: 'Live stream',
+    help: 'change-stream',
+    path: '/console/detections/live',
+    topics: ['detections'],
+    route,
+    fields: FIELDS,
+    rowsOf: ({ detections }) => detections,
+    noteOf({ detections, total }) {
+      const versions = shownOf(detections.length, total, 'version');
+      return html`<p class="soft live-note">In the order of delivery, the newest first: ${versions}. New versions appear on top.</p>`;
+    },
+    empty: 'None yet. Detections appear here as export files are read.',
+  });
+}
+
+function Search({ route }: { route: Route }): VNode {
+  const to = utcDay(serverNow() + DAY_MS);
+  const period: readonly Field[] = [
+    { name: 'words', label: 'Headline, publisher, domain or id', hint: 'part of it' },
+    { name: 'from', label: 'First detected from', type: 'date', value: utcDay(serverNow() - 7 * DAY_MS) },
+    { name: 'to', label: 'First detected before', type: 'date', value: to },
+  ];
+  return useList<DetectionsPage, DetectionEntry>({
+    ...ROWS,
+    label: 'Search',
+    help: 'periods',
+    path: '/console/detections/search',
+    route,
+    fields: [...period, ...FIELDS],
+    kept: { mode: 'search' },
+    submit: 'Search',
+    more: 'Continue the search',
+    // One step of a search is short, and finds few or none.
+    enough: FOUND_ENOUGH,
+    rowsOf: ({ detections }) => detections,
+    noteOf({ total }, { next, searched_to }, { length }) {
+      const back = (searched_to ?? to).slice(0, 10);
+      const soFar =
+        length < FOUND_ENOUGH
+          ? `Searching: it has come back to ${back}.`
+          : `Searched back to ${back}; earlier days were not searched yet.`;
+      const reached = next === null ? 'The period was searched to its end.' : soFar;
+      return html`<p class="soft live-note" role="status">${shownOf(length, total, 'detection')}. ${reached}</p>`;
+    },
+    empty: 'None so far.',
+  });
+}
+
+/** Rows after which a search waits for somebody who wants more. */
+const FOUND_ENOUGH = 20;
+
+/** `50 of 12,345 detections` */
+function shownOf(rows: number, total: DetectionsPage['total'], what: string): string {
+  if (total === null) return counted(rows, what);
+  const all = total.or_more ? `at least ${counted(total.rows, what)}` : counted(total.rows, what);
+  return `${grouped(rows)} of ${all}`;
 }
 
 const HEADLINE_MAX = 200;
@@ -183,14 +192,14 @@ function Versions({ of: versions }: { of: readonly Version[] }): VNode {
   const paths = isChanges ? changes : new Set(versions.flatMap(({ detection }) => pathsOf(detection)));
   for (const name of ['event', 'version']) paths.delete(name);
   const head = ({ version, at, changed }: Version) =>
-    html`<th scope="col">Version ${count(version)}<br />
+    html`<th scope="col">Version ${grouped(version)}<br />
       ${at === null ? 'just delivered' : html`delivered ${when(at)}`}<br />
-      ${changed.length === 0 ? 'first one found' : count(changed.length, 'change')}</th>`;
+      ${changed.length === 0 ? 'first one found' : counted(changed.length, 'change')}</th>`;
   const row = (path: string) => {
     const cells = versions.map(({ detection, changed, version }) => {
       const isChanged = changed.includes(path);
       const told = isChanged && html`<span class="hidden">changed: </span>`;
-      return html`<td class=${isChanged && 'changed'} data-title=${`Version ${count(version)}`}>${told}${foreign(textAt(detection, path))}</td>`;
+      return html`<td class=${isChanged && 'changed'} data-title=${`Version ${grouped(version)}`}>${told}${foreign(textAt(detection, path))}</td>`;
     });
     return html`<tr key=${path}><th scope="row" class="mono">${path}</th>${cells}</tr>`;
   };

@@ -3,10 +3,11 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ExportName, FileEntry, FileOutcome, FileReport, FilesPage } from '../admin/console/api.ts';
+import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { columnText, firstErrorText } from '../exports/error-groups.ts';
 import { actionButton } from './action.ts';
-import { bytes, count, windowTime } from './format.ts';
+import { bytes, windowTime } from './format.ts';
 import { choices, useList } from './forms.ts';
 import { age, type Children, foreign, type MarkName, soft, state, value, when } from './inline.ts';
 import { table } from './parts.ts';
@@ -24,13 +25,11 @@ function outcome(kind: FileOutcome): VNode {
   return state(...OUTCOMES[kind]);
 }
 
-const NOT_APPLIED = 'failed,refused';
-
 export function Files({ route }: { route: Route }): VNode {
   const [opened, setOpened] = useState<number | null>(null);
   const toggle = ({ number }: FileEntry) => setOpened(opened === number ? null : number);
   const single = Object.entries(OUTCOMES).map(([name, [, text]]) => [name, text] as const);
-  const outcomes = choices('any', [[NOT_APPLIED, 'failed or refused'], ...single]);
+  const outcomes = choices('any', [['failed,refused', 'failed or refused'], ...single]);
   return useList<FilesPage, FileEntry>({
     label: 'Export files',
     help: 'operations',
@@ -79,23 +78,23 @@ export function windowLink(name: ExportName, start: string): VNode {
 function rowsText(report: FileReport): string {
   if (report.rows === undefined) return '';
   const names = ['created', 'updated', 'rescored', 'unchanged'] as const;
-  const parts = names.filter((name) => report[name]).map((name) => `${count(report[name] ?? 0)} ${name}`);
-  return [count(report.rows, 'row'), parts.join(', ')].filter(Boolean).join(': ');
+  const parts = names.filter((name) => report[name]).map((name) => `${grouped(report[name] ?? 0)} ${name}`);
+  return [counted(report.rows, 'row'), parts.join(', ')].filter(Boolean).join(': ');
 }
 
 function leftOut(report: FileReport): string[] {
   const { bad_rows = 0, unknown_rows = {}, urls_withheld = 0 } = report;
   const { ignored_columns = [], names_without_id = 0 } = report;
   const unknown = Object.entries(unknown_rows).map(
-    ([stream, rows]) => `${count(rows, 'row')} left out: there is no subscription for ${stream}`,
+    ([stream, rows]) => `${counted(rows, 'row')} left out: there is no subscription for ${stream}`,
   );
   return [
-    bad_rows > 0 ? `${count(bad_rows, 'row')} left out: not in the export format` : '',
+    bad_rows > 0 ? `${counted(bad_rows, 'row')} left out: not in the export format` : '',
     ...unknown,
     ignored_columns.length > 0 ? `columns ignored: ${ignored_columns.join(', ')}` : '',
-    names_without_id > 0 ? `${count(names_without_id, 'publisher name')} without an id ignored` : '',
+    names_without_id > 0 ? `${counted(names_without_id, 'publisher name')} without an id ignored` : '',
     urls_withheld > 0
-      ? `${count(urls_withheld, 'row')} of print articles without article.url: no licence`
+      ? `${counted(urls_withheld, 'row')} of print articles without article.url: no licence`
       : '',
   ].filter(Boolean);
 }
@@ -116,11 +115,11 @@ function errors({ errors = [], errors_total = errors.length }: FileReport): Chil
   if (errors.length === 0) return null;
   const rows = table(
     { label: 'Errors', rows: errors },
-    ['Line', ({ line }) => count(line), 'number'],
+    ['Line', ({ line }) => grouped(line), 'number'],
     ['Column', (column) => foreign(columnText(column) ?? 'whole line', 'mono'), 'medium'],
     ['Value', ({ value: read, value_in_file = read }) => value(value_in_file), 'wide'],
     ['Expected', ({ expected }) => foreign(expected), 'wide'],
   );
-  const total = `The first ${count(errors.length)} of ${count(errors_total, 'error')}.`;
+  const total = `The first ${grouped(errors.length)} of ${counted(errors_total, 'error')}.`;
   return [rows, errors_total > errors.length && html`<p class="soft">${total}</p>`];
 }

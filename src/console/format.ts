@@ -1,12 +1,6 @@
 /** Texts of times, ages, numbers and actions. Times are epoch milliseconds, shown in UTC. Pure. */
 import { MINUTE_MS, utcDay, WINDOW_MS } from '../time.ts';
 
-/** `1,234`; with a unit, `1 row` or `2 rows`. */
-export function count(value: number, singular?: string, many = `${singular}s`): string {
-  const text = value.toLocaleString('en-US');
-  return singular === undefined ? text : `${text} ${value === 1 ? singular : many}`;
-}
-
 /** `12 s`, `4 min`, `3 h 20 min`, `2 d 4 h`. */
 export function span(ms: number): string {
   if (ms < MINUTE_MS) return `${Math.max(0, Math.round(ms / 1000))} s`;
@@ -56,6 +50,6 @@ const VALUE_MAX = 200;
 
 /** A value of a file or of a log, as JSON. */
 export function shown(value: unknown): string {
-  const text = value === undefined ? '(absent)' : (JSON.stringify(value) ?? '');
+  const text = JSON.stringify(value) ?? '(absent)';
   return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX)}…` : text;
 }

@@ -2,8 +2,9 @@
 import type { TSchema } from '@sinclair/typebox';
 import { html } from 'htm/preact';
 import type { TargetedEvent, VNode } from 'preact';
+import { useEffect } from 'preact/hooks';
 import type { FormMember, OperationForm } from '../operations/table.ts';
-import { type Children, state } from './inline.ts';
+import type { Children } from './inline.ts';
 import { type Column, panel, read, type TableOptions, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
@@ -49,9 +50,6 @@ export function inputs(fields: readonly Field[], filters?: URLSearchParams): VNo
     </label>`;
   });
 }
-
-/** Values of members, as a field shows them; lists with commas. */
-export type Texts = Readonly<Record<string, string>>;
 
 /**
  * The fields of an operation: of the members that it shows and that are not given.
@@ -120,18 +118,17 @@ function wordsOf({ type, anyOf = [] }: TSchema): string[] {
 /**
  * What was entered, as members of the operation. Empty fields are left out; of a change, those that still have their
  * first value.
- * @param present the first values of a change; null: it is none
  */
 export function enteredIn(
   fields: readonly Field[],
   form: FormData,
   { members }: OperationForm,
-  present: Texts | null,
+  isChange: boolean,
 ): Record<string, unknown> {
-  const entered = fields.flatMap(({ name, type }) => {
+  const entered = fields.flatMap(({ name, type, value = '' }) => {
     const member = members.find((known) => known.name === name);
     const texts = form.getAll(name).flatMap((text) => itemsOf(`${text}`, member));
-    const before = itemsOf(present?.[name] ?? '', member);
+    const before = itemsOf(isChange ? value : '', member);
     if (texts.toSorted().join() === before.toSorted().join()) return [];
     return [[name, memberValue(texts, type, member)]];
   });
@@ -156,10 +153,11 @@ export interface Filters {
   readonly fields: readonly Field[];
   /** Parameters that no filter changes. */
   readonly kept?: Readonly<Record<string, string>>;
+  readonly submit?: string;
 }
 
 /** A selection filters at once, text with Enter or when the field loses the focus. */
-export function filters({ route, fields, kept }: Filters, submit = 'Filter'): VNode {
+export function filters({ route, fields, kept, submit = 'Filter' }: Filters): VNode {
   const onEvent = (event: TargetedEvent<HTMLFormElement>) => {
     event.preventDefault();
     const values = [...new FormData(event.currentTarget)].map(([name, value]) => [name, `${value}`.trim()]);
@@ -181,18 +179,25 @@ interface ListOptions<Page, Row> extends Filters, Omit<TableOptions<Row>, 'rows'
   readonly path: string;
   readonly topics?: readonly string[];
   readonly rowsOf: (page: Page) => readonly Row[];
-  /** What its reader must know besides. */
-  readonly warningOf?: (page: Page) => string | null;
+  /** What stands above the rows. */
+  readonly noteOf?: (first: Page, last: Page, rows: readonly Row[]) => Children;
+  /** Further pages are read unasked while there are fewer rows. */
+  readonly enough?: number;
+  /** The label of the button for the next page. */
+  readonly more?: string;
 }
 
 export function useList<Page extends object, Row>(list: ListOptions<Page, Row>): VNode {
   const reading = useReading<Page>(list.path + queryOf(valuesOf(list)), list.topics);
-  const rows = (page: Page, pages: readonly Page[]) => {
-    const warning = list.warningOf?.(page) ?? null;
-    return [
-      warning !== null && html`<p>${state('warning', warning)}</p>`,
-      table({ ...list, rows: pages.flatMap(list.rowsOf) }, ...list.columns),
-    ];
-  };
-  return panel(list.label, [filters(list), read(reading, rows)], list);
+  const { pages, isReading, failure } = reading;
+  const rows = pages.flatMap(list.rowsOf);
+  useEffect(() => {
+    const isEnough = rows.length >= (list.enough ?? 0);
+    if (!isEnough && !isReading && failure === undefined) reading.older?.();
+  }, [pages, isReading]);
+  const shown = (first: Page) => [
+    list.noteOf?.(first, pages.at(-1) ?? first, rows),
+    table({ ...list, rows }, ...list.columns),
+  ];
+  return panel(list.label, [filters(list), read(reading, shown, list.more)], list);
 }

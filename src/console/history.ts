@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import type { AuditedChange, AuditPage } from '../admin/console/api.ts';
 import { actorText } from '../auth/actor.ts';
 import { useList } from './forms.ts';
-import { foreign, soft, value, when } from './inline.ts';
+import { foreign, soft, state, value, when } from './inline.ts';
 import type { Route } from './route.ts';
 
 export function History({ route }: { route: Route }): VNode {
@@ -20,7 +20,7 @@ export function History({ route }: { route: Route }): VNode {
       { name: 'words', label: 'Contains' },
     ],
     rowsOf: ({ entries }) => entries,
-    warningOf: ({ warning }) => warning,
+    noteOf: ({ warning }) => warning !== null && html`<p>${state('warning', warning)}</p>`,
     columns: [
       ['Time (UTC)', ({ at }) => when(at)],
       ['By', actor],

@@ -2,8 +2,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { LabState } from '../admin/console/api.ts';
+import { counted } from '../counted.ts';
 import { actions } from './action.ts';
-import { count, instant } from './format.ts';
+import { instant } from './format.ts';
 import { foreign, soft, state, value } from './inline.ts';
 import { facts, panel, read, table } from './parts.ts';
 import { useReading } from './server.ts';
@@ -32,11 +33,11 @@ function labOf({ now, seed, faults }: LabState): VNode[] {
       ({ members }) => Object.entries(members).map(([name, item]) => [soft(name), ' ', value(item), ' ']),
       'wide',
     ],
-    ['Fired', ({ fired }) => count(fired, 'time'), 'number'],
+    ['Fired', ({ fired }) => counted(fired, 'time'), 'number'],
     [
       'State',
       ({ left }) =>
-        left === 0 ? state('done', 'used up') : state('held', `waiting, ${count(left, 'time')} left`),
+        left === 0 ? state('done', 'used up') : state('held', `waiting, ${counted(left, 'time')} left`),
     ],
     ['Action', ({ id }) => actions([{ operation: 'lab fault clear', given: { id } }])],
   );

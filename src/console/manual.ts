@@ -26,7 +26,7 @@ export function Manual({ route }: { route: Route }): VNode {
   };
   const about = 'What “wirewatch manual” prints, for this version. Choose a topic, or search for words.';
   return html`<div class=${`manual ${current && 'has-topic'}`}>
-    <nav aria-label="Topics of the manual">${filters({ fields: FIELDS, route }, 'Search')}${read(reading, topics)}</nav>
+    <nav aria-label="Topics of the manual">${filters({ fields: FIELDS, route, submit: 'Search' })}${read(reading, topics)}</nav>
     ${
       current === ''
         ? html`<div><${Heading}>Manual</${Heading}><p class="soft">${about}</p></div>`
@@ -36,7 +36,7 @@ export function Manual({ route }: { route: Route }): VNode {
 }
 
 function Topic({ name, section }: { name: string; section: string | null }): VNode {
-  const reading = useReading<ManualTopic>(`/console/manual/${name}`);
+  const reading = useReading<ManualTopic>(`/console/manual/topic${queryOf({ name })}`);
   const [, title = name] = /<h1[^>]*>([^<&]+)<\/h1>/.exec(reading.pages[0]?.html ?? '') ?? [];
   const text = (topic: ManualTopic) => html`<${Text} of=${topic} section=${section} />`;
   return html`<article><p class="back"><a href=${linkTo('manual')}>All topics</a></p>

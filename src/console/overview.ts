@@ -9,12 +9,13 @@ import type {
   Jobs,
   WindowMap,
 } from '../admin/console/api.ts';
+import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { type Line, statusIngestLines, systemLines } from '../operations/status-lines.ts';
 import { actionButton } from './action.ts';
 import { Activity } from './activity.ts';
 import { detectionRows, titleOf } from './detections.ts';
-import { bytes, count, sum } from './format.ts';
+import { bytes, sum } from './format.ts';
 import { labelOf } from './forms.ts';
 import { age, type Children, foreign, type MarkName, mark, soft, state, withCommands } from './inline.ts';
 import { type Facts, facts, failed, panel, read, table } from './parts.ts';
@@ -30,10 +31,13 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
   const [map] = windows.pages;
+  const newest = ({ detections }: DetectionsPage) =>
+    detectionRows(detections, 'Newest versions', 'None yet. They appear as export files are read.');
   const start = ['backup', 'verify', 'compact'].map((operation) => actionButton({ operation, given: {} }));
   return read(
     overview,
-    (answer) => html`${health(answer)}
+    (answer) => html`<p class="lead health">${state(...verdict(answer))}</p>
+      ${answer.database.unreadable !== null && failed(`${UNREADABLE}: ${answer.database.unreadable}`)}
       ${tiles(answer, windows, live.pages[0])}
       <div class="columns">
         ${answer.alerts.length > 0 && alerts(answer)}
@@ -51,15 +55,9 @@ export function missingIn(exports: Answer['exports']): number {
   return sum(EXPORT_NAMES.flatMap((name) => Object.values(exports[name].not_read)));
 }
 
-const UNREADABLE = 'The database cannot be read now';
+type Shown = readonly [mark: MarkName, answer: Children];
 
 /** One verdict for all that the page shows: its colour is that of the worst. */
-function health(answer: Answer): VNode {
-  const { unreadable } = answer.database;
-  return html`<p class="lead health">${state(...verdict(answer))}</p>
-    ${unreadable !== null && failed(`${UNREADABLE}: ${unreadable}`)}`;
-}
-
 function verdict({ health, alerts, exports, keys, database }: Answer): Shown {
   const { status, reason, paused_since } = health;
   const told = (name: string, text: string) => html`<strong>${name}.</strong> ${text}`;
@@ -67,9 +65,9 @@ function verdict({ health, alerts, exports, keys, database }: Answer): Shown {
   if (status !== 'ok' || database.unreadable !== null) return ['failed', told('Needs someone now', reason)];
   const windows = missingIn(exports);
   const waiting = [
-    alerts.length > 0 && count(alerts.length, 'alert'),
-    windows > 0 && `${count(windows, 'window')} without data`,
-    keys.behind > 0 && `${count(keys.behind, 'key')} behind`,
+    alerts.length > 0 && counted(alerts.length, 'alert'),
+    windows > 0 && `${counted(windows, 'window')} without data`,
+    keys.behind > 0 && `${counted(keys.behind, 'key')} behind`,
   ].filter(Boolean);
   if (waiting.length === 0) return ['done', told('All is well', 'Nothing is missing, and nobody is behind.')];
   return ['warning', told('Working, with something to look at', `${waiting.join(', ')}. It can wait.`)];
@@ -84,61 +82,56 @@ function overdueIn(map: WindowMap, exports: Answer['exports']): number {
   return EXPORT_NAMES.flatMap(overdue).length;
 }
 
-type Shown = readonly [mark: MarkName, answer: Children];
-
+const UNREADABLE = 'The database cannot be read now';
 const NOT_KNOWN: Shown = ['abandoned', 'Not known'];
-const NOBODY_BEHIND: Shown = ['done', 'Nobody is behind'];
 
 function missing({ exports }: Answer, { pages: [map], failure }: Reading<WindowMap>): Shown {
   if (map === undefined) return failure === undefined ? ['abandoned', 'Reading …'] : NOT_KNOWN;
   const [open, overdue] = [missingIn(exports), overdueIn(map, exports)];
   const parts = [
-    open > 0 && `${count(open, 'window')} without data`,
-    overdue > 0 && `${open > 0 ? count(overdue) : count(overdue, 'window')} overdue`,
+    open > 0 && `${counted(open, 'window')} without data`,
+    overdue > 0 && `${open > 0 ? grouped(overdue) : counted(overdue, 'window')} overdue`,
   ].filter(Boolean);
   return parts.length === 0 ? ['done', 'Nothing is missing'] : ['missing', parts.join(', ')];
 }
 
-/** `1 failed, 2 missing`; empty if every window was read. */
-function whyNotRead(not_read: Answer['exports'][ExportName]['not_read']): string {
-  const reasons = Object.entries(not_read).filter(([, windows]) => windows > 0);
-  return reasons.map(([reason, windows]) => `${count(windows)} ${reason.replace('_', ' ')}`).join(', ');
+/** `newswire: 1 failed, 2 missing` */
+function reach(name: ExportName, { newest_done, not_read }: Answer['exports'][ExportName]): VNode {
+  const open = Object.entries(not_read)
+    .filter(([, windows]) => windows > 0)
+    .map(([reason, windows]) => `${grouped(windows)} ${reason.replace('_', ' ')}`);
+  return html`<div>${name}: ${open.join(', ') || ['newest window ', age(newest_done, 'none yet')]}</div>`;
 }
 
 function tiles(answer: Answer, windows: Reading<WindowMap>, live: DetectionsPage | undefined): VNode {
-  const { alerts, keys, followers } = answer;
+  const { alerts, keys, followers, exports } = answer;
   const isReadable = answer.database.unreadable === null;
+  const enabled = EXPORT_NAMES.filter((name) => exports[name].enabled);
   const behind: Shown =
-    keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${count(keys.behind, 'key')} behind`];
-  const enabled = EXPORT_NAMES.filter((name) => answer.exports[name].enabled);
+    keys.behind === 0 ? ['done', 'Nobody is behind'] : ['warning', `${counted(keys.behind, 'key')} behind`];
   const late = followers.filter(({ behind }) => behind);
   const [worst] = late.sort((a, b) => b.minutes_behind - a.minutes_behind);
   const [alert] = alerts;
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
   const detection = live?.detections.find(({ article }) => article.headline !== null) ?? live?.detections[0];
-  const newest = (name: ExportName) => {
-    const { newest_done, not_read } = answer.exports[name];
-    const open = whyNotRead(not_read);
-    return html`<div>${name}: ${open || ['newest window ', age(newest_done, 'none yet')]}</div>`;
-  };
   return html`<div class="answers">
     ${tile(
       ['Is anything missing?', linkTo('windows')],
       isReadable ? missing(answer, windows) : NOT_KNOWN,
-      isReadable ? enabled.map(newest) : UNREADABLE,
+      isReadable ? enabled.map((name) => reach(name, exports[name])) : UNREADABLE,
     )}
     ${tile(
       ['Who is behind?', linkTo('customers')],
       isReadable ? behind : NOT_KNOWN,
       worst === undefined
-        ? `${count(keys.active, 'active key')}, ${count(keys.used_in_last_day)} used in the last day`
-        : [foreign(worst.name), `: ${count(worst.rows_behind, 'row')} behind`],
+        ? `${counted(keys.active, 'active key')}, ${grouped(keys.used_in_last_day)} used in the last day`
+        : [foreign(worst.name), `: ${counted(worst.rows_behind, 'row')} behind`],
     )}
     ${tile(
       ['What do I do?', linkTo('manual', {}, 'alerts')],
       alert ? [urgent ? 'failed' : 'warning', `Look at: ${alert.name}`] : ['done', 'Nothing'],
       alert
-        ? `${count(alerts.length, 'open alert')}; ${urgent ? 'needs someone now' : 'it can wait'}`
+        ? `${counted(alerts.length, 'open alert')}; ${urgent ? 'needs someone now' : 'it can wait'}`
         : 'No alert is open',
     )}
     ${tile(
@@ -170,18 +163,14 @@ function alerts({ alerts: all }: Answer): VNode {
       <p class="soft">${withCommands(what_to_do)}</p>
     </article>`;
   };
-  return html`<div class="across">${panel(`Alerts: ${count(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
-}
-
-function newest({ detections }: DetectionsPage): VNode {
-  return detectionRows(detections, 'Newest versions', 'None yet. They appear as export files are read.');
+  return html`<div class="across">${panel(`Alerts: ${grouped(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
 }
 
 function system(answer: Answer): Facts {
   const { database, version } = answer;
   return [
     ...shown(systemLines(answer)),
-    ['Database', `${bytes(database.bytes)}, ${count(database.versions, 'version')} of detections`],
+    ['Database', `${bytes(database.bytes)}, ${counted(database.versions, 'version')} of detections`],
     ['Log', bytes(database.log_bytes)],
     ['Version', version],
   ];

@@ -26,17 +26,14 @@ export function serverNow(): number {
 /** The place of the session's secret. All tabs of an origin share it; a server at another port cannot read it. */
 const SECRET = 'wirewatch-session';
 
-/** @param secret null forgets it */
-export function keepSecret(secret: string | null): void {
-  if (secret === null) localStorage.removeItem(SECRET);
-  else localStorage.setItem(SECRET, secret);
+/** @param secret empty: there is none any more */
+export function keepSecret(secret: string): void {
+  localStorage.setItem(SECRET, secret);
 }
 
 /** @throws Failure for a refusal, and without an answer */
 async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
-  const headers = new Headers(init.headers);
-  const secret = localStorage.getItem(SECRET);
-  if (secret !== null) headers.set('authorization', `Bearer ${secret}`);
+  const headers = { ...init.headers, authorization: `Bearer ${localStorage.getItem(SECRET) ?? ''}` };
   const response = await fetch(path, { ...init, headers }).catch((error: unknown) => {
     if (init.signal?.aborted === true) throw error;
     throw new Failure(0, NO_ANSWER);
@@ -50,13 +47,19 @@ async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
   throw new Failure(response.status, answer.detail ?? answer.title ?? `The answer was ${response.status}.`);
 }
 
+/** Why something was refused; any other error is thrown. */
+export function refusalOf(error: unknown): string {
+  if (error instanceof Failure) return error.message;
+  throw error;
+}
+
 /** Carries out an action. @param isAsync whether only its beginning is waited for @throws Failure */
 export function send<Answer>(path: string, body: unknown, isAsync = false): Promise<Answer> {
   const headers = { 'content-type': 'application/json', ...(isAsync && { prefer: 'respond-async' }) };
   return ask(path, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
-/** An event is named after what changed; `session`: it may have ended; `all`: after a break; `tick`: every second. */
+/** An event is named after what changed; `session`: it may have ended; `tick`: every second. */
 const events = new EventTarget();
 
 function emit(topic: string): void {
@@ -74,6 +77,7 @@ export function useNow(): number {
   return now;
 }
 
+const TOPICS = ['overview', 'windows', 'detections', 'customers', 'jobs', 'role'] as const;
 const ASK_EVERY_MS = 1000;
 const ANSWER_MS = 10_000;
 
@@ -96,10 +100,8 @@ export function useChanges(): boolean | null {
       setConnected(changes !== null);
       const before = known;
       known = changes;
-      if (changes === null) return;
-      if (before === null) emit('all');
-      const topics = ['overview', 'windows', 'detections', 'customers', 'jobs', 'role'] as const;
-      for (const topic of topics) if (before && before[topic] !== changes[topic]) emit(topic);
+      if (changes === null || before === undefined) return;
+      for (const topic of TOPICS) if (before?.[topic] !== changes[topic]) emit(topic);
     };
     const timer = setInterval(() => {
       emit('tick');
@@ -135,7 +137,7 @@ export class Reading<Answer extends object> {
   /** Reads now and at each event. @returns ends it */
   start(topics: readonly string[]): () => void {
     const { signal } = this.#stopped;
-    for (const topic of ['all', ...topics])
+    for (const topic of topics)
       events.addEventListener(topic, () => this.pages.length <= 1 && this.#read(), { signal });
     void this.#read();
     return () => this.#stopped.abort();

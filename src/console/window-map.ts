@@ -7,8 +7,9 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ExportName, WindowLetter, WindowMap } from '../admin/console/api.ts';
+import { counted } from '../counted.ts';
 import { DAY_MS, WINDOW_MS } from '../time.ts';
-import { count, dayName, windowTime } from './format.ts';
+import { dayName, windowTime } from './format.ts';
 import { type MarkName, soft, state } from './inline.ts';
 
 const DAY_WINDOWS = DAY_MS / WINDOW_MS;
@@ -47,18 +48,16 @@ export interface Cell {
   readonly rows: number;
 }
 
-const isLetter = (text: string): text is WindowLetter => Object.hasOwn(LETTERS, text);
+const isLetter = (text: string): text is keyof typeof LETTERS => Object.hasOwn(LETTERS, text);
 
 /** The windows of an export, oldest first, whole days. */
-export function cellsOf(map: WindowMap, name: ExportName): Cell[] {
-  const { windows, rows } = map.exports[name];
-  const held = map.open.filter((window) => window.export === name && window.held);
-  const heldMs = new Set(held.map(({ window_start }) => Date.parse(window_start)));
-  return [...windows].map((own, index) => {
-    const startMs = Date.parse(map.from) + index * WINDOW_MS;
-    const known = isLetter(own) ? own : 'n';
-    return { startMs, letter: heldMs.has(startMs) ? 'h' : known, rows: rows[index] ?? 0 };
-  });
+export function cellsOf({ from, exports }: WindowMap, name: ExportName): Cell[] {
+  const { windows, rows } = exports[name];
+  return Array.from(windows, (letter, index) => ({
+    startMs: Date.parse(from) + index * WINDOW_MS,
+    letter: isLetter(letter) ? letter : 'n',
+    rows: rows[index] ?? 0,
+  }));
 }
 
 const DAYS_MIN = 7;
@@ -175,7 +174,7 @@ export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
 }
 
 function rowsText({ letter, rows }: Cell): string {
-  return 'de'.includes(letter) ? `, ${count(rows, 'row')}` : '';
+  return 'de'.includes(letter) ? `, ${counted(rows, 'row')}` : '';
 }
 
 function readout(name: ExportName, cell: Cell): VNode {
@@ -189,30 +188,26 @@ function labelOf(name: ExportName, cell: Cell): string {
   return `${name}, ${windowTime(cell.startMs, ' UTC')}: ${LETTERS[cell.letter][0]}${rowsText(cell)}`;
 }
 
-/** By how many windows a key moves. Up is a day newer, as in the map. */
-const MOVES: Readonly<Record<string, number>> = {
-  Enter: 0,
-  ' ': 0,
-  ArrowRight: 1,
-  ArrowLeft: -1,
-  ArrowUp: DAY_WINDOWS,
-  ArrowDown: -DAY_WINDOWS,
-  PageUp: 7 * DAY_WINDOWS,
-  PageDown: -7 * DAY_WINDOWS,
-};
-
-/** @returns the window that a key moves to; null for other keys */
+/** @returns the window that a key moves to, or stays at; null for other keys */
 function targetOf({ key, ctrlKey }: KeyboardEvent, index: number, cells: readonly Cell[]): number | null {
   const isOpen = ({ letter }: Cell) => 'fhmla'.includes(letter);
   const start = index - (index % DAY_WINDOWS);
-  const ends: Readonly<Record<string, () => number>> = {
-    Home: () => (ctrlKey ? cells.length - DAY_WINDOWS : start),
-    End: () => (ctrlKey ? 0 : start) + DAY_WINDOWS - 1,
-    n: () => cells.findLastIndex((cell, at) => at < index && isOpen(cell)),
-    p: () => cells.findIndex((cell, at) => at > index && isOpen(cell)),
+  const targets: Readonly<Record<string, number>> = {
+    Enter: index,
+    ' ': index,
+    ArrowRight: index + 1,
+    ArrowLeft: index - 1,
+    // Up is a day newer, as in the map.
+    ArrowUp: index + DAY_WINDOWS,
+    ArrowDown: index - DAY_WINDOWS,
+    PageUp: index + 7 * DAY_WINDOWS,
+    PageDown: index - 7 * DAY_WINDOWS,
+    Home: ctrlKey ? cells.length - DAY_WINDOWS : start,
+    End: (ctrlKey ? 0 : start) + DAY_WINDOWS - 1,
+    n: cells.findLastIndex((cell, at) => at < index && isOpen(cell)),
+    p: cells.findIndex((cell, at) => at > index && isOpen(cell)),
   };
-  const move = MOVES[key];
-  const wanted = move === undefined ? ends[key]?.() : index + move;
+  const wanted = targets[key];
   if (wanted === undefined) return null;
   return cells[wanted] === undefined ? index : wanted;
 }

@@ -10,12 +10,13 @@ import type {
   WindowLetter,
   WindowMap,
 } from '../admin/console/api.ts';
+import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { firstErrorText } from '../exports/error-groups.ts';
 import { formatMs } from '../time.ts';
 import { actions } from './action.ts';
 import { fileStory, windowLink } from './files.ts';
-import { count, windowTime } from './format.ts';
+import { windowTime } from './format.ts';
 import { age, type Children, foreign, soft, state, when } from './inline.ts';
 import { choice, Dialog, panel, read, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
@@ -46,7 +47,7 @@ export function Windows({ route: { parameters } }: { route: Route }): VNode {
 function exportLabel({ exports, open }: WindowMap, name: ExportName): string {
   if (!exports[name].enabled) return `${name}, off`;
   const own = open.filter((window) => window.export === name).length;
-  return own === 0 ? name : `${name}, ${count(own)} open`;
+  return own === 0 ? name : `${name}, ${grouped(own)} open`;
 }
 
 function exportMap(map: WindowMap, name: ExportName): VNode {
@@ -103,8 +104,8 @@ export function OpenList({ map }: { map: WindowMap }): VNode {
     ['Reason', whyOpen, 'wide'],
     ['Action', (window) => actions(window.actions)],
   );
-  const more = html`<button type="button" class="more" onClick=${() => setShown(shown + MORE)}>Show more (${count(left, 'window')})</button>`;
-  const title = open.length === 0 ? 'Open windows' : `Open windows: ${count(open.length)}`;
+  const more = html`<button type="button" class="more" onClick=${() => setShown(shown + MORE)}>Show more (${counted(left, 'window')})</button>`;
+  const title = open.length === 0 ? 'Open windows' : `Open windows: ${grouped(open.length)}`;
   const aside = actions(actsForAll(open), { isAlone: true });
   return panel(title, [rows, left > 0 && more, due], { help: 'alerts', aside });
 }
@@ -118,7 +119,7 @@ function whyOpen({ reason, report }: OpenWindow): Children {
 function dueText(name: ExportName, map: WindowMap): VNode[] {
   const due = cellsOf(map, name).filter(({ letter }) => letter === 'w').length;
   if (due === 0) return [];
-  return [html`<p>${name}: ${count(due, 'window is', 'windows are')} due and not there yet.</p>`];
+  return [html`<p>${name}: ${counted(due, 'window is', 'windows are')} due and not there yet.</p>`];
 }
 
 function WindowDialog({ name, start, onClose }: { name: ExportName; start: string; onClose(): void }): VNode {

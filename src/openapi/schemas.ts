@@ -104,6 +104,9 @@ function formOf({ path, type, column }: Field, contentType: ContentType): TSchem
 
 const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
 
+const DETECTIONS = ofEachType('Detection', false);
+const CHANGES = ofEachType('Change', true);
+
 /** By name; the `$id` of each is its address in the document. */
 export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   StreamCursor: Type.String({
@@ -116,13 +119,13 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
       'Opaque. Tied to the period, time zone, sort, subscriptions and filters of the request; rejected when they change.',
   }),
   ...detectionParts(),
-  ...ofEachType('Detection', false),
-  Detection: Type.Union(namesOfTypes('Detection').map(ref), {
+  ...DETECTIONS,
+  Detection: Type.Union(Object.keys(DETECTIONS).map(ref), {
     description:
       'One item found in one article, for one subscription. When a match is scored again with no other change, `last_scored_at` and `exported_at` are updated in place, without a new `version`: ignore both when you compare copies. This is a detection as it is without `fields`, with every member. With `fields`, only those are present, and always `id` and `version`.',
   }),
-  ...ofEachType('Change', true),
-  Change: Type.Union(namesOfTypes('Change').map(ref), {
+  ...CHANGES,
+  Change: Type.Union(Object.keys(CHANGES).map(ref), {
     description:
       'One version of a detection in the change stream, with its `event`. With `fields`, as for a detection, members can be missing.',
   }),
@@ -130,19 +133,13 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   ...ERROR_SCHEMAS,
 });
 
-/** `TextDetection`, `ImageDetection` */
-function namesOfTypes(suffix: string): string[] {
-  return CONTENT_TYPES.map((type) => `${pascalCase(type)}${suffix}`);
-}
-
-/** @param event whether `event` is a member: only on the change stream */
+/** `TextDetection`, `ImageDetection`. @param event whether `event` is a member: only on the change stream */
 function ofEachType(suffix: string, event: boolean): Record<string, TSchema> {
-  const schemas: Record<string, TSchema> = {};
-  for (const type of CONTENT_TYPES) {
+  const schemas = CONTENT_TYPES.map((type) => {
     const fields = fieldsOf(type).filter(({ path }) => path !== 'event' || event);
-    schemas[`${pascalCase(type)}${suffix}`] = objectOf(fields, '', type);
-  }
-  return schemas;
+    return [`${pascalCase(type)}${suffix}`, objectOf(fields, '', type)];
+  });
+  return Object.fromEntries(schemas);
 }
 
 function named(schemas: TProperties): TProperties {

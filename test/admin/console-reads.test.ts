@@ -10,7 +10,6 @@ import type {
   DetectionsPage,
   FilesPage,
   KeyEntry,
-  KeyTrends,
   ManualTopic,
   ManualTopics,
   Overview,
@@ -151,9 +150,8 @@ test('a search in a period finds what the API finds, in bounded steps', async ()
     ({ next } = await ui.get<DetectionsPage>(`detections/search?${query}`));
   }
   assert.ok(steps <= 4, `${steps} steps`);
-  const ended = Buffer.from('{"end":9000000000000000,"group":0,"place":null}').toString('base64url');
   const wrong = ['', 'from=2026-01-01', 'from=2026-02-01&to=2026-01-01', 'from=x&to=y'];
-  for (const query of [...wrong, ...['e30', '!', ended].map((after) => `${period}&after=${after}`)])
+  for (const query of [...wrong, ...['e30', '!'].map((after) => `${period}&after=${after}`)])
     assert.equal((await ui.ask(`detections/search?${query}`)).status, 400, query);
 });
 
@@ -206,7 +204,7 @@ test('customers: usage, refusals and lag; kept across a restart', async () => {
     return [sum(machine.requests), sum(machine.refused)];
   };
   for (const days of [1, 7, 90]) assert.deepEqual(await counted(days), [3, 1], `${days} days`);
-  const ofKeys = async () => (await ui.get<KeyTrends>('trends/keys')).keys;
+  const ofKeys = async () => (await ui.get<Trends>('trends')).keys;
   const [curves, ...others] = await ofKeys();
   const counts = [sum(curves?.requests ?? []), sum(curves?.refused ?? []), curves?.lag_seconds?.length];
   assert.deepEqual([curves?.id, counts, others], [id, [2, 1, 24], []]);
@@ -269,9 +267,9 @@ test('the manual: its topics, a search, a topic', async () => {
     assert.doesNotMatch(excerpt, /[`*|#]|\]\(/, 'markup');
   const { topics: found } = await ui.get<ManualTopics>('manual?search=cursor%20window');
   assert.ok(found.length > 0 && found.length < topics.length && found[0]?.excerpt !== '');
-  const topic = await ui.get<ManualTopic>(`manual/${topics[0]?.name}`);
+  const topic = await ui.get<ManualTopic>(`manual/topic?name=${topics[0]?.name}`);
   assert.match(topic.html, /<h1[ >]/);
-  assert.equal((await ui.ask('manual/nothing')).status, 404);
+  assert.equal((await ui.ask('manual/topic?name=nothing')).status, 404);
 });
 
 test('versions of a detection whose time is later than its arrival', () => {

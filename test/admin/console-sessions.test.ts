@@ -36,7 +36,7 @@ import { until } from '../support/until.ts';
 import { words } from '../support/words.ts';
 
 const READS = words(`
-  changes session overview windows trends trends/keys files customers detections/live history/audit jobs`);
+  changes session overview windows trends files customers detections/live history/audit jobs`);
 const USER = `${userInfo().username} (alice)`;
 
 const port = await freePort();
@@ -296,12 +296,8 @@ test('a link lasts ten minutes, a session twelve hours', () => {
   assert.equal(sessions.open(token, begunMs + SESSION_MS - 1)?.by.actor, 'ada');
   assert.equal(sessions.open(token, begunMs + SESSION_MS), null);
   assert.equal(sessions.open(token, begunMs - 1), null);
-});
-
-test('links still work after the clock was set back', () => {
   const earlierMs = startMs - HOUR_MS;
-  assert.notEqual(sessions.redeem(linkAt(earlierMs), earlierMs), null);
-  assert.equal(sessions.redeem(linkAt(startMs), earlierMs), null, 'its age is unknown');
+  assert.notEqual(sessions.redeem(linkAt(earlierMs), earlierMs), null, 'after the clock was set back');
 });
 
 test('an unusable certificate is refused by the name of its setting', () => {

@@ -19,7 +19,6 @@ const OVERVIEW = [
   'detections/live?limit=6',
   'jobs',
   'trends?days=1',
-  'trends/keys?days=1',
 ];
 
 /** The median and the longest time of each act at rest (`before`) and beside the ingest of all rows of the bench. */

@@ -89,7 +89,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       assert.equal((await appliance.detection(idOf(row)))?.version, 1);
       await page.keyboard.press('Escape');
       await page.locator('.empty', { hasText: /^None\.$/ }).waitFor();
-      await page.locator('p', { hasText: /newswire: 2,\d{3} windows are due/ }).waitFor();
+      await page.locator('p', { hasText: /newswire: 2\d{3} windows are due/ }).waitFor();
       assert.equal(await page.locator('tbody tr', { hasText: start }).count(), 0);
       assert.match(await trail(), /kim.*newswire/s);
     });
@@ -285,13 +285,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       });
     });
 
-    test('a refused log-out says why, and the session goes on', async () => {
-      const detail = 'access.db is in use by another process. Try again in a moment.';
-      const refused = { status: 409, json: { detail } };
-      await page.route('**/console/session/end', (route) => route.fulfill(refused), { times: 1 });
-      await page.locator('button', { hasText: 'Log out' }).click();
-      await page.locator('header [role=alert]', { hasText: detail }).waitFor();
-      await assertAccessible(page, 'a refused log-out');
+    test('logging out ends the session', async () => {
       const reloaded = page.waitForEvent('load');
       await page.locator('button', { hasText: 'Log out' }).click();
       await reloaded;

@@ -199,7 +199,7 @@ describe('the console in a browser', { skip }, () => {
     const lag = panel.locator('figure', { hasText: 'Lag of the copy' });
     assert.ok((await lag.locator('td', { hasText: 'none' }).count()) > 0, 'before there was a copy');
     await assertAccessible(page, 'curves');
-    const asked = page.waitForRequest(/trends\/keys\?days=90$/);
+    const asked = page.waitForRequest(/trends\?days=90$/);
     await panel.locator('button', { hasText: 'Keys' }).click();
     await panel.locator('button', { hasText: '90 days' }).click();
     await asked;

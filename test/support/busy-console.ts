@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach } from 'node:test';
 import type { Browser } from 'playwright-core';
-import type { KeyTrends, Trends } from '../../src/admin/console/api.ts';
+import type { Trends } from '../../src/admin/console/api.ts';
 import { DAY_MS, formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
 import { samplePhoto } from '../../src/tools/generate/photo.ts';
 import { startAppliance } from './appliance.ts';
@@ -62,9 +62,8 @@ async function startBusyConsole() {
   await appliance.get('/v1/detections/changes');
   const ui = await openConsole(appliance);
   await until('counts of a key and of the copy', async () => {
-    const [used] = (await ui.get<KeyTrends>('trends/keys')).keys;
-    const { machine } = await ui.get<Trends>('trends');
-    return used !== undefined && machine.behind_seconds.some((seconds) => seconds !== null);
+    const { keys, machine } = await ui.get<Trends>('trends');
+    return keys.length > 0 && machine.lag_seconds.some((seconds) => seconds !== null);
   });
   return { appliance, failedMs, ids: { hostile: idOf(hostile), photo: idOf(photo, 'imagewire') } };
 }

@@ -47,7 +47,6 @@ export type Changes = View<'changes'>;
 export type Operations = View<'operations'>;
 export type Overview = View<'overview'>;
 export type Trends = View<'trends'>;
-export type KeyTrends = View<'trends/keys'>;
 export type WindowMap = View<'windows'>;
 export type OpenWindow = WindowMap['open'][number];
 export type WindowDetail = View<'window'>;
@@ -59,7 +58,7 @@ export type DetectionDetail = View<'detections/one'>;
 export type AuditPage = View<'history/audit'>;
 export type Jobs = View<'jobs'>;
 export type ManualTopics = View<'manual'>;
-export type ManualTopic = View<'manual/'>;
+export type ManualTopic = View<'manual/topic'>;
 
 /** `GET lab`: what a lab does to its clients. 404 unless it is a lab. */
 export interface LabState {

@@ -12,7 +12,7 @@ import { unlessError } from '../../refused.ts';
 import { formatMs } from '../../time.ts';
 import { VERSION } from '../../version.ts';
 import { isForeign } from '../host-header.ts';
-import { answerOperation, OPERATIONS_PATH } from '../operation-requests.ts';
+import { answerRequest, OPERATIONS_PATH } from '../operation-requests.ts';
 import type { Operations } from '../thread-client.ts';
 import { problem, type Told } from '../thread-messages.ts';
 import type { Session, SessionBegun } from './api.ts';
@@ -32,8 +32,6 @@ const BODY_BYTES_MAX = 64 * 1024;
 const NO_SESSION = 'There is no session, or it has ended. Get a link with: wirewatch console';
 const BAD_LINK =
   'This link was used already, has expired, or was made before the last start or for another installation. Get another with: wirewatch console';
-
-export type Console = ReturnType<typeof createConsole>;
 
 export function createConsole({ operations, lab, log }: ConsoleOptions) {
   const { sessions, settings } = operations;
@@ -67,8 +65,7 @@ export function createConsole({ operations, lab, log }: ConsoleOptions) {
 
   return {
     close: () => strangers.close(),
-    isFor: (path: string) => path.startsWith(CONSOLE) || path.startsWith(OPERATIONS_PATH),
-    /** @returns null for an operation that is answered in lines */
+    /** @returns null for an operation, which is answered */
     async answer(request: IncomingMessage, response: ServerResponse): Promise<Told | null> {
       const { method, url = '' } = request;
       const [target = '', query = ''] = url.split('?', 2);
@@ -84,7 +81,8 @@ export function createConsole({ operations, lab, log }: ConsoleOptions) {
         const way = request.headers['sec-fetch-site'] === undefined ? 'api' : 'console';
         log.info({ way, path: url, ...by }, 'an operation was asked for');
         const isValid = () => sessionOf(request) !== null;
-        return answerOperation(request, response, operations, { way, by, mayAct: !read_only, isValid });
+        await answerRequest(request, response, operations, { way, by, mayAct: !read_only, isValid });
+        return null;
       }
       const path = target.slice(CONSOLE.length);
       if (method === 'POST') {

@@ -1,6 +1,6 @@
 /** Accounts, subscriptions and keys as the commands print them with --json, with their usage and their followers. */
 import { type Account, accountDocument, listAccounts } from '../../auth/accounts.ts';
-import { type Key, listKeys, rightsOf } from '../../auth/keys.ts';
+import { type Key, keyStatus, listKeys, rightsOf } from '../../auth/keys.ts';
 import { listSubscriptions, subscriptionDocument } from '../../auth/subscriptions.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import { NO_USAGE, readUsage, refusalsByKey, rowsToday } from '../../limits/usage.ts';
@@ -9,6 +9,18 @@ import { keyDocuments } from '../../operations/keys.ts';
 import { unlessError } from '../../refused.ts';
 import { formatMs } from '../../time.ts';
 import type { Sources } from './sources.ts';
+import type { Action } from './windows.ts';
+
+const KEY_VERBS = { active: ['set', 'rotate', 'revoke'], expired: ['set', 'revoke'], revoked: [] };
+
+/** The acts that can be done now. @param verbs of operations on it */
+function actionsOn(
+  noun: string,
+  { id }: { readonly id: string | number },
+  verbs: readonly string[],
+): Action[] {
+  return verbs.map((verb) => ({ operation: `${noun} ${verb}`, given: { id } }));
+}
 
 export function readCustomers(sources: Sources) {
   const { folder, config, nowMs } = sources;
@@ -23,6 +35,7 @@ export function readCustomers(sources: Sources) {
   const documentOf = keyDocuments(sources);
   const keyEntry = (key: Key) => ({
     ...documentOf(key),
+    actions: actionsOn('key', key, KEY_VERBS[keyStatus(key, nowMs)]),
     subscriptions: rightsOf(key.subscriptions),
     /** Refused requests of the last seven days, by reason, the most frequent first. */
     refused: (refusals.get(key.id) ?? []).map(({ key_id: _, ...counts }) => {
@@ -37,8 +50,15 @@ export function readCustomers(sources: Sources) {
     allowance: account.daily_rows,
     daily_rows: account.daily_rows ?? config.limits.daily_rows,
     rows_today: rows.get(accountUsageId(account)) ?? 0,
-    subscriptions: (subscriptions.get(account.id) ?? []).map(subscriptionDocument),
+    actions: actionsOn('account', account, [
+      'set',
+      account.suspended_at === null ? 'suspend' : 'resume',
+      'remove',
+    ]),
+    subscriptions: (subscriptions.get(account.id) ?? []).map((one) => {
+      return { ...subscriptionDocument(one), actions: actionsOn('subscription', one, ['set', 'remove']) };
+    }),
     keys: (keys.get(account.id) ?? []).map(keyEntry),
   });
-  return { at: formatMs(nowMs), accounts: listAccounts(access).map(entryOf) };
+  return { accounts: listAccounts(access).map(entryOf) };
 }

@@ -13,15 +13,15 @@ import {
   STREAM_PARAMETERS,
 } from '../../query/filters.ts';
 import { knownStreams, newestRows, type StreamRow, versionRows } from '../../query/latest-rows.ts';
-import { defaulted, invalid, readParameters, type ValuesOf } from '../../query/parameters.ts';
+import { defaulted, invalid, readParameters } from '../../query/parameters.ts';
 import type { Period } from '../../query/period.ts';
 import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
 import type { StoredStream } from '../../query/stored-streams.ts';
 import { ANY_TEXT, integer } from '../../query/value-kinds.ts';
-import { Refused } from '../../refused.ts';
+import { Refused, unlessError } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, formatSeconds, SECOND_MS } from '../../time.ts';
-import { PERIOD, type Read, type Sources } from './sources.ts';
+import { END, END_EXPECTED, type Read, type Sources } from './sources.ts';
 
 /** A detection as clients see it, with `event` in the live stream. */
 export interface DetectionEntry extends Omit<DetectionMembers, 'event'> {
@@ -48,7 +48,8 @@ export const COUNT_DETECTIONS = `
 const LIVE_PARAMETERS = { limit: defaulted(integer(1, 200), 50), ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
 const SEARCH_PARAMETERS = {
   ...LIVE_PARAMETERS,
-  ...PERIOD,
+  from: { ...END, required: END_EXPECTED },
+  to: { ...END, required: END_EXPECTED },
   after: ANY_TEXT,
   /** A part of headline, publisher, domain or id, in any case; a complete id is found in any period. */
   words: ANY_TEXT,
@@ -101,10 +102,10 @@ export function readSearch(sources: Sources, { query }: Read): DetectionsPage {
   const asked = readParameters(query, SEARCH_PARAMETERS);
   const { limit } = asked;
   const words = asked.words?.toLowerCase() ?? null;
-  const period = readPeriod(asked, sources.nowMs);
+  const period = periodOf(asked, sources.nowMs);
   const db = sources.detections();
   // A complete id needs no search, whatever the period.
-  const named = words !== null && isDetectionId(words) ? currentEntry(sources, db, words) : null;
+  const named = words === null ? null : currentEntry(sources, db, words);
   const detections: DetectionEntry[] = named === null ? [] : [named];
   const whole = { detections, next: null, searched_to: formatSeconds(period.from), total: null };
   if (named !== null) return whole;
@@ -116,10 +117,10 @@ export function readSearch(sources: Sources, { query }: Read): DetectionsPage {
   const groups = Math.ceil(names.length / STREAMS_AT_ONCE);
   const untilMs = performance.now() + STEP_MS;
   const cursor = readCursor(asked.after, PLACE);
-  if (cursor !== null && cursor.end > period.to) throw notNext();
   const isCounted = cursor === null && words === null && !isFiltered(asked);
   const total = isCounted ? countIn(db, streams, { from, to: period.to }) : null;
-  let at: SearchPlace | null = cursor ?? { end: period.to, group: 0, place: null };
+  const begun = cursor ?? { end: period.to, group: 0, place: null };
+  let at: SearchPlace | null = { ...begun, end: Math.min(begun.end, period.to) };
   do {
     const day: Period = { from: Math.max(from, dayBefore(at.end)), to: at.end };
     const found = readPeriodPage(
@@ -171,14 +172,10 @@ function dayBefore(end: number): number {
   return Math.floor((end - 1) / day) * day;
 }
 
-function readPeriod(ends: ValuesOf<typeof PERIOD>, nowMs: number): Period {
-  const second = (name: 'from' | 'to') => {
-    const ms = ends[name];
-    if (ms === null) throw invalid(`${name}: it is required, a day such as 2026-11-21 or a time`);
-    return Math.floor(ms / SECOND_MS);
-  };
-  const from = Math.max(0, second('from'));
-  const to = Math.min(second('to'), Math.floor(nowMs / SECOND_MS) + 1);
+/** @param ends epoch milliseconds */
+function periodOf(ends: Period, nowMs: number): Period {
+  const from = Math.max(0, Math.floor(ends.from / SECOND_MS));
+  const to = Math.floor(Math.min(ends.to, nowMs + SECOND_MS) / SECOND_MS);
   if (to <= from) throw invalid('from, to: from must be before to, and not in the future');
   return { from, to };
 }
@@ -190,15 +187,9 @@ function nextOf(place: object | null): string | null {
 /** @returns the place of {@link nextOf}; null for the beginning */
 function readCursor<Place extends TSchema>(text: string | null, schema: Place): Static<Place> | null {
   if (text === null) return null;
-  try {
-    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
-    if (Value.Check(schema, value)) return value;
-  } catch {}
-  throw notNext();
-}
-
-function notNext(): Refused {
-  return invalid('after: expected what next was');
+  const value: unknown = unlessError(null, () => JSON.parse(Buffer.from(text, 'base64url').toString()));
+  if (!Value.Check(schema, value)) throw invalid('after: expected what next was');
+  return value;
 }
 
 /** `?id=t.7001.1.2&after=…`: old versions are found by a search, in bounded steps. */
@@ -208,7 +199,7 @@ export function readOne(sources: Sources, { query }: Read) {
   const db = sources.detections();
   const found = versionRows(db, id, readCursor(after, SPAN));
   /** The answer to `GET /v1/detections/{id}`. */
-  const current = found && currentEntry(sources, db, id);
+  const current = currentEntry(sources, db, id);
   if (found === null || current === null) throw new Refused('not_found', `There is no detection ${id}.`);
   const rows = found.rows.sort((a, b) => b.version - a.version);
   const detections = entriesOf(sources, rows);
@@ -228,7 +219,9 @@ export function readOne(sources: Sources, { query }: Read) {
   return { current, versions, next: nextOf(found.next) };
 }
 
+/** @returns null where there is no such detection */
 function currentEntry(sources: Sources, db: Database, id: string): DetectionEntry | null {
+  if (!isDetectionId(id)) return null;
   const asked = { streams: [streamOfId(id)], projection: null, baseUrl: baseUrlOf(sources) };
   return JSON.parse(readOneDetection(db, id, asked) ?? 'null');
 }

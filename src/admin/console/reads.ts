@@ -14,13 +14,13 @@ import type { Database } from '../../store/database.ts';
 import { MINUTE_MS } from '../../time.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
-import { PERIOD, type Read, type Sources } from './sources.ts';
-import { readKeyTrends, readTrends } from './trends.ts';
+import { END, type Read, type Sources } from './sources.ts';
+import { readTrends } from './trends.ts';
 import { readWindow, readWindowMap } from './windows.ts';
 
 type Reader = (sources: Sources, asked: Read) => unknown;
 
-/** By path behind `/console/`; one that ends with a slash reads what follows it. */
+/** By path behind `/console/`. */
 export const READERS = {
   operations: ({ live }: Sources, { mayAct }: Read) => ({
     operations: operationForms().filter(
@@ -30,7 +30,6 @@ export const READERS = {
   changes,
   overview: readStatus,
   trends: readTrends,
-  'trends/keys': readKeyTrends,
   windows: readWindowMap,
   window: readWindow,
   files,
@@ -41,14 +40,13 @@ export const READERS = {
   'history/audit': audit,
   jobs: ({ jobs }: Sources) => ({ jobs: jobs.list() }),
   manual: manualTopics,
-  'manual/': manualTopic,
+  'manual/topic': manualTopic,
 };
 const READER_OF = new Map<string, Reader>(Object.entries(READERS));
-const TOPIC = 'manual/';
 
 /** @returns JSON text; @throws Refused */
 export async function read(sources: Sources, asked: Read): Promise<string> {
-  const reader = READER_OF.get(asked.path.startsWith(TOPIC) ? TOPIC : asked.path);
+  const reader = READER_OF.get(asked.path);
   if (reader === undefined) throw new Refused('not_found', `There is no /console/${asked.path}.`);
   return JSON.stringify(await reader(sources, asked));
 }
@@ -97,7 +95,8 @@ function files(sources: Sources, { query }: Read) {
 const ENTRIES_MAX = 50;
 
 const AUDIT_PARAMETERS = {
-  ...PERIOD,
+  from: END,
+  to: END,
   after: integer(0, Number.MAX_SAFE_INTEGER),
   /** A part of an entry, as JSON, in any case: of a user, a command, an id. */
   words: ANY_TEXT,
@@ -124,11 +123,10 @@ function manualTopics(_: Sources, { query }: Read) {
   const { search } = readParameters(query, { search: ANY_TEXT });
   const words = (search ?? '').slice(0, SEARCH_CHARACTERS_MAX).toLowerCase().split(/\s+/).filter(Boolean);
   const topics = TOPICS.flatMap((topic) => {
-    const { name, title } = topic;
     const markdown = markdownOf(topic);
-    const lower = `${title} ${markdown}`.toLowerCase();
+    const lower = `${topic.title} ${markdown}`.toLowerCase();
     if (!words.every((word) => lower.includes(word))) return [];
-    return [{ name, title, excerpt: excerptOf(markdown, words[0]) }];
+    return [{ ...topic, excerpt: excerptOf(markdown, words[0]) }];
   });
   return { topics };
 }
@@ -146,9 +144,10 @@ function excerptOf(markdown: string, word: string | undefined): string {
   return (from + EXCERPT_CHARACTERS < plain.length ? begun.slice(0, begun.lastIndexOf(' ')) : begun).trim();
 }
 
-function manualTopic(_: Sources, { path }: Read) {
-  const name = path.slice(TOPIC.length);
-  const topic = TOPICS.find((known) => known.name === name);
+/** `?name=alerts` */
+function manualTopic(_: Sources, { query }: Read) {
+  const asked = readParameters(query, { name: ANY_TEXT });
+  const topic = TOPICS.find(({ name }) => name === asked.name);
   if (topic === undefined) throw new Refused('not_found', 'There is no such topic of the manual.');
-  return { name, title: topic.title, html: manualHtml(markdownOf(topic), name) };
+  return { ...topic, html: manualHtml(markdownOf(topic), topic.name) };
 }

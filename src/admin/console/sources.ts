@@ -15,10 +15,10 @@ export interface Sources extends Pick<Context, 'folder' | 'kind' | 'config' | 'n
   readonly detections: () => Database;
 }
 
+export const END_EXPECTED = 'a day such as 2026-11-21, or a time with Z';
 /** A day, as forms send it, which stands for its beginning in UTC; or a time. Epoch milliseconds. */
-const END = single(
+export const END = single(
   (text) => readInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text),
-  'be a day such as 2026-11-21, or a time with Z',
+  `be ${END_EXPECTED}`,
   INSTANT.schema,
 );
-export const PERIOD = { from: END, to: END };

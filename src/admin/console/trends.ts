@@ -2,24 +2,25 @@
 import { type Account, listAccounts } from '../../auth/accounts.ts';
 import { listKeys } from '../../auth/keys.ts';
 import { listSubscriptions } from '../../auth/subscriptions.ts';
-import { EXPORT_NAMES, type ExportName, perExport } from '../../detection/content-type.ts';
+import { type ExportName, perExport } from '../../detection/content-type.ts';
 import type { HourCounts } from '../../limits/request-counts.ts';
 import { readUsage } from '../../limits/usage.ts';
 import { followersOf, lagsAt, type Mark, readActiveKeys, streamsOfKey } from '../../operations/followers.ts';
 import { positionBefore } from '../../query/delivery.ts';
 import { defaulted, readParameters } from '../../query/parameters.ts';
-import { integer } from '../../query/value-kinds.ts';
+import { choice } from '../../query/value-kinds.ts';
 import type { Database } from '../../store/database.ts';
 import { sequenceOf } from '../../store/stream-place.ts';
 import { DAY_MS, formatMs, HOUR_MS, SECOND_MS, WINDOW_MS } from '../../time.ts';
 import type { Read, Sources } from './sources.ts';
 
-const STEPS_MS: ReadonlyMap<number, number> = new Map([
-  [1, HOUR_MS],
-  [7, 6 * HOUR_MS],
-  [90, DAY_MS],
-]);
-const DAYS = { days: defaulted(integer(1, 90), 1) };
+/** The steps of each span, by its days. */
+const STEPS = {
+  1: { length: 24, stepMs: HOUR_MS },
+  7: { length: 28, stepMs: 6 * HOUR_MS },
+  90: { length: 90, stepMs: DAY_MS },
+};
+const DAYS = { days: defaulted(choice(STEPS), 1) };
 
 export const APPLIED_FILES = `
   SELECT finished_at / CAST(:step AS INTEGER) AS step, export,
@@ -43,89 +44,80 @@ interface Step {
   readonly late: number | null;
 }
 
-/** The steps of a span, the newest last. `?days=7`: other numbers of days than 1, 7 and 90 have steps of a day. */
-function stepsOf({ nowMs }: Sources, { query }: Read) {
-  const { days } = readParameters(query, DAYS);
-  const stepMs = STEPS_MS.get(days) ?? DAY_MS;
-  const length = (days * DAY_MS) / stepMs;
+/** `?days=7`: in steps, the oldest first. */
+export function readTrends(sources: Sources, { query }: Read) {
+  const { folder, nowMs } = sources;
+  const { length, stepMs } = readParameters(query, DAYS).days;
   const first = Math.floor(nowMs / stepMs) - length + 1;
-  const head = { from: formatMs(first * stepMs), step_seconds: stepMs / SECOND_MS };
-  return { stepMs, first, head, starts: Array.from({ length }, (_, at) => (first + at) * stepMs) };
-}
-type Steps = ReturnType<typeof stepsOf>;
-
-export function readTrends(sources: Sources, asked: Read) {
-  const steps = stepsOf(sources, asked);
-  const { stepMs, first, starts } = steps;
-  const span = { from: first * stepMs, step: stepMs };
-  const applied = sources.detections().prepare<unknown[], Step>(APPLIED_FILES).all(span);
-  const ofExport = (name: ExportName) => {
-    const own = new Map(applied.filter((step) => step.export === name).map((step) => [step.step, step]));
-    const values = <Value>(value: (step: Step | undefined) => Value) =>
-      starts.map((_, at) => value(own.get(first + at)));
-    return {
-      /** New detections in each step. */
-      created: values((step) => step?.created ?? 0),
-      updated: values((step) => step?.updated ?? 0),
-      /** From the end of a window to the end of its first reading, on average; null where nothing was read. */
-      late_seconds: values((step) => (step?.late == null ? null : Math.round(step.late / SECOND_MS))),
-    };
-  };
-  const hours = readUsage(sources.folder.usage)?.hours.filter(({ key_id }) => key_id === null) ?? [];
+  const starts = Array.from({ length }, (_, at) => (first + at) * stepMs);
+  const steps = { stepMs, first, starts };
+  const hours = Map.groupBy(readUsage(folder.usage)?.hours ?? [], ({ key_id }) => key_id);
+  const ofMachine = hours.get(null) ?? [];
   return {
-    ...steps.head,
-    exports: perExport(ofExport),
-    customers: customerRows(sources.detections(), sources.access(), [...starts, sources.nowMs]),
-    enabled: EXPORT_NAMES.filter((name) => sources.config.exports[name].enabled),
+    from: formatMs(first * stepMs),
+    step_seconds: stepMs / SECOND_MS,
+    exports: exportSteps(sources.detections(), steps),
+    customers: customerRows(sources.detections(), sources.access(), [...starts, nowMs]),
+    keys: keySteps(sources, steps, hours),
     /** All requests. */
     machine: {
-      ...requestsOf(steps, hours),
+      ...requestsOf(steps, ofMachine),
       /** How far the copy was behind, or on a standby this machine, at most; null: not known. */
-      behind_seconds: inSteps(steps, hours).map((own) => {
-        const known = own.flatMap(({ behind_seconds = null }) => behind_seconds ?? []);
+      lag_seconds: inSteps(steps, ofMachine).map((own) => {
+        const known = own.flatMap(({ behind_seconds = [] }) => behind_seconds);
         return known.length === 0 ? null : Math.max(...known);
       }),
     },
   };
 }
 
+interface Steps {
+  readonly stepMs: number;
+  /** Steps since 1970-01-01. */
+  readonly first: number;
+  /** Epoch milliseconds. */
+  readonly starts: readonly number[];
+}
+
+function exportSteps(db: Database, { stepMs, first, starts }: Steps) {
+  const span = { from: first * stepMs, step: stepMs };
+  const applied = db.prepare<unknown[], Step>(APPLIED_FILES).all(span);
+  return perExport((name) => {
+    const own = new Map(applied.filter((step) => step.export === name).map((step) => [step.step, step]));
+    const steps = starts.map((_, at) => own.get(first + at));
+    return {
+      /** New detections in each step. */
+      created: steps.map((step) => step?.created ?? 0),
+      updated: steps.map((step) => step?.updated ?? 0),
+      /** From the end of a window to the end of its first reading, on average; null where nothing was read. */
+      late_seconds: steps.map((step) => (step?.late == null ? null : Math.round(step.late / SECOND_MS))),
+    };
+  });
+}
+
 /** Those that are furthest behind, and of the others those with most requests. */
 const KEYS_MAX = 6;
 
-/** `GET trends/keys`: requests, refusals and lag of keys. */
-export function readKeyTrends(sources: Sources, asked: Read) {
-  const steps = stepsOf(sources, asked);
+function keySteps(sources: Sources, steps: Steps, hours: ReadonlyMap<string | null, readonly HourCounts[]>) {
   const db = sources.detections();
-  const access = sources.access();
-  const keys = new Map(listKeys(access).map((key) => [key.id, key]));
   const activeKeys = readActiveKeys(sources);
-  const { subscriptions } = activeKeys;
   const followers = followersOf(db, activeKeys, sources.nowMs);
   const behind = new Map(followers.map(({ key_id, minutes_behind }) => [key_id, minutes_behind]));
-  const hours = Map.groupBy(readUsage(sources.folder.usage)?.hours ?? [], ({ key_id }) => key_id);
-  const used = [...hours].flatMap(([id, own]) => {
-    const key = keys.get(id ?? '');
-    if (key === undefined) return [];
-    const counts = requestsOf(steps, own);
-    const requests = counts.requests.reduce((sum, count) => sum + count, 0);
-    const isFollower = behind.has(key.id);
-    return requests === 0 && !isFollower ? [] : [{ key, own, counts, requests, isFollower }];
+  const used = listKeys(sources.access()).flatMap((key) => {
+    const counts = requestsOf(steps, hours.get(key.id) ?? []);
+    const requests = sum(counts.requests);
+    return requests === 0 && !behind.has(key.id) ? [] : [{ key, counts, requests }];
   });
   const shown = used
     .sort((a, b) => (behind.get(b.key.id) ?? 0) - (behind.get(a.key.id) ?? 0) || b.requests - a.requests)
     .slice(0, KEYS_MAX);
-  return {
-    ...steps.head,
-    keys: shown.map(({ key, own, counts, isFollower }) => ({
-      id: key.id,
-      name: key.name,
-      ...counts,
-      /** Age of the oldest change that it had not been given at the end of a step; null: it followed nothing yet. */
-      lag_seconds: isFollower
-        ? lagsAt(db, streamsOfKey(key, subscriptions), marksOf(steps, own, sources.nowMs))
-        : null,
-    })),
-  };
+  return shown.map(({ key, counts }) => {
+    const marks = marksOf(steps, hours.get(key.id) ?? [], sources.nowMs);
+    const streams = streamsOfKey(key, activeKeys.subscriptions);
+    /** Age of the oldest change that it had not been given at the end of a step; null: it followed nothing yet. */
+    const lag_seconds = behind.has(key.id) ? lagsAt(db, streams, marks) : [];
+    return { id: key.id, name: key.name, ...counts, lag_seconds };
+  });
 }
 
 /** Where a key was at the end of each step. @param hours its counts, oldest first */
@@ -138,15 +130,12 @@ function marksOf({ stepMs, starts }: Steps, hours: readonly HourCounts[], nowMs:
 }
 
 function requestsOf(steps: Steps, hours: readonly HourCounts[]) {
-  return {
-    requests: sums(steps, hours, ({ requests }) => requests),
-    refused: sums(steps, hours, ({ refused }) => refused),
-  };
+  const counted = (of: 'requests' | 'refused') =>
+    inSteps(steps, hours).map((own) => sum(own.map((counts) => counts[of])));
+  return { requests: counted('requests'), refused: counted('refused') };
 }
 
-function sums(steps: Steps, hours: readonly HourCounts[], of: (counts: HourCounts) => number): number[] {
-  return inSteps(steps, hours).map((own) => own.reduce((sum, counts) => sum + of(counts), 0));
-}
+const sum = (numbers: readonly number[]) => numbers.reduce((all, number) => all + number, 0);
 
 function inSteps({ stepMs, first, starts }: Steps, hours: readonly HourCounts[]): (readonly HourCounts[])[] {
   const byStep = Map.groupBy(hours, ({ hour }) => Math.floor((hour * HOUR_MS) / stepMs));
@@ -170,31 +159,24 @@ const CUSTOMERS_MAX = 6;
  * @returns for the accounts with most of them, how many new and changed detections were delivered between each two times
  */
 export function customerRows(detections: Database, access: Database, times: readonly number[]) {
-  const lastPlaces = detections.prepare<[number], { subscription_id: number; place: number | null }>(
-    LAST_PLACES,
-  );
-  const known = new Map<number, ReadonlyMap<number, number>>();
-  const rowsAt = (position: number) => {
-    const rows = new Map<number, number>();
-    for (const { subscription_id: id, place } of lastPlaces.all(position))
-      rows.set(id, (rows.get(id) ?? 0) + (place === null ? 0 : sequenceOf(place)));
-    known.set(position, rows);
-    return rows;
+  type Last = { readonly subscription_id: number; readonly place: number | null };
+  const lastPlaces = detections.prepare<[number], Last>(LAST_PLACES);
+  const rowsAt = (time: number) => {
+    const places = lastPlaces.all(positionBefore(detections, time, NONE_RECENT) ?? Number.MAX_SAFE_INTEGER);
+    return Map.groupBy(places, ({ subscription_id }) => subscription_id);
   };
-  const positionAt = (time: number) =>
-    positionBefore(detections, time, NONE_RECENT) ?? Number.MAX_SAFE_INTEGER;
-  const steps = times.map(positionAt).map((at) => known.get(at) ?? rowsAt(at));
+  const steps = times.map(rowsAt);
   const subscriptions = Map.groupBy(listSubscriptions(access), ({ account_id }) => account_id);
   const entryOf = ({ id, name }: Account) => {
-    const totals = steps.map((rows) =>
-      (subscriptions.get(id) ?? []).reduce((sum, subscription) => sum + (rows.get(subscription.id) ?? 0), 0),
+    const own = subscriptions.get(id) ?? [];
+    const totals = steps.map((places) =>
+      sum(own.flatMap((one) => places.get(one.id) ?? []).map(({ place }) => sequenceOf(place ?? 0))),
     );
     return { id, name, rows: totals.slice(1).map((total, at) => total - (totals[at] ?? 0)) };
   };
-  const sumOf = ({ rows }: ReturnType<typeof entryOf>) => rows.reduce((sum, count) => sum + count, 0);
   return listAccounts(access)
     .map(entryOf)
-    .filter((entry) => sumOf(entry) > 0)
-    .toSorted((a, b) => sumOf(b) - sumOf(a))
+    .filter(({ rows }) => sum(rows) > 0)
+    .sort((a, b) => sum(b.rows) - sum(a.rows))
     .slice(0, CUSTOMERS_MAX);
 }

@@ -2,14 +2,14 @@
  * The map of windows with the list of those without data, and one window (api.ts). One query reads the states of all
  * windows of a span; map, list and actions are made from it, so they never disagree.
  */
-import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName, perExport } from '../../detection/content-type.ts';
 import type { HeldFile } from '../../drop/waiting-names.ts';
 import { type FileReport, fileDocument, filesOfWindow } from '../../ingest/files/file-record.ts';
 import { heldIn } from '../../operations/windows.ts';
 import { invalid, readParameters } from '../../query/parameters.ts';
-import { ANY_TEXT } from '../../query/value-kinds.ts';
+import { choice, INSTANT } from '../../query/value-kinds.ts';
 import type { Database } from '../../store/database.ts';
-import { DAY_MS, formatMs, parseInstant, WINDOW_MS } from '../../time.ts';
+import { DAY_MS, formatMs, WINDOW_MS } from '../../time.ts';
 import { newestDone, readExpectation } from '../../windows/ledger.ts';
 import { dueAtMs, lateBeforeMs, type WindowStatus } from '../../windows/window-states.ts';
 import type { Read, Sources } from './sources.ts';
@@ -36,15 +36,11 @@ export async function readWindowMap(sources: Sources) {
   const { config, nowMs } = sources;
   const to = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
   const from = to - DAYS * DAY_MS;
-  const held = await heldIn(sources);
-  // After the wait: it may have been made anew meanwhile.
-  const db = sources.detections();
-  const statesOf = (name: ExportName) =>
-    windowStates(db, { export: name, from, to }, { isEnabled: config.exports[name].enabled, held }, nowMs);
-  const states = perExport(statesOf);
+  const states = await readStates(sources, from, to);
   const mapOf = (name: ExportName) => ({
     enabled: config.exports[name].enabled,
-    windows: states[name].map(({ letter }) => letter).join(''),
+    /** A {@link WindowLetter} each, or `h`: a file of it is held. */
+    windows: states[name].map(({ letter, held }) => (held ? 'h' : letter)).join(''),
     rows: states[name].map(({ rows }) => rows),
   });
   return {
@@ -61,39 +57,47 @@ export async function readWindowMap(sources: Sources) {
   };
 }
 
+async function readStates(sources: Sources, from: number, to: number) {
+  const { config, nowMs } = sources;
+  const held = await heldIn(sources);
+  // After the wait: it may have been made anew meanwhile.
+  const db = sources.detections();
+  return perExport((name) => {
+    const known = { isEnabled: config.exports[name].enabled, held };
+    return windowStates(db, { export: name, from, to }, known, nowMs);
+  });
+}
+
 function openWindow(state: WindowState) {
   const { rows: _, hasFile: __, window_start, since, ...shown } = state;
   return {
     ...shown,
     window_start: formatMs(window_start),
-    window_end: formatMs(window_start + WINDOW_MS),
     since: since === null ? null : formatMs(since),
     actions: windowActions(state),
   };
 }
 
+const WINDOW_PARAMETERS = {
+  export: { ...choice(perExport((name) => name)), required: 'newswire or imagewire' },
+  window_start: { ...INSTANT, required: 'the start of a window, such as 2026-11-21T10:10:00Z' },
+};
+
 /** `?export=newswire&window_start=2026-11-21T10:10:00Z` */
 export async function readWindow(sources: Sources, { query }: Read) {
-  const asked = readParameters(query, { export: ANY_TEXT, window_start: ANY_TEXT });
-  const name = asked.export ?? '';
-  if (!isExportName(name)) throw invalid('export: expected newswire or imagewire');
-  const start = parseInstant(asked.window_start ?? '');
-  if (start === null || start % WINDOW_MS !== 0)
+  const { export: name, window_start: start } = readParameters(query, WINDOW_PARAMETERS);
+  if (start % WINDOW_MS !== 0)
     throw invalid('window_start: expected a multiple of ten minutes such as 2026-11-21T10:10:00Z');
-  const { config, nowMs } = sources;
-  const span = { export: name, from: start, to: start + WINDOW_MS };
-  const known = { isEnabled: config.exports[name].enabled, held: await heldIn(sources) };
-  const db = sources.detections();
-  const [state] = windowStates(db, span, known, nowMs);
+  const [state] = (await readStates(sources, start, start + WINDOW_MS))[name];
   if (state === undefined) throw new Error('a span of one window has one window');
-  const files = filesOfWindow(db, { export: name, window_start: start }, FILES_MAX);
+  const files = filesOfWindow(sources.detections(), { export: name, window_start: start }, FILES_MAX);
   const expect = { operation: 'window expect', given: { export: name, start: formatMs(start) } };
   const { actions, ...shown } = openWindow(state);
   return {
     ...shown,
     due_at: formatMs(dueAtMs(start)),
     files: files.map(fileDocument),
-    actions: [...actions, ...(start <= nowMs ? [expect] : [])],
+    actions: [...actions, ...(start <= sources.nowMs ? [expect] : [])],
   };
 }
 
@@ -114,10 +118,7 @@ export const WINDOWS_WITH_FAILED_FILES = `
   WHERE outcome = 'failed' AND destination IS NOT NULL AND destination NOT LIKE 'archive/%'
     AND export = :export AND window_start >= :from AND window_start < :to`;
 
-const LETTERS = { done: 'd', failed: 'f', missing: 'm', abandoned: 'a' } as const satisfies Record<
-  WindowStatus,
-  WindowLetter
->;
+const LETTERS = { done: 'd', failed: 'f', missing: 'm', abandoned: 'a' } as const;
 
 interface Known {
   readonly window_start: number;
@@ -128,8 +129,6 @@ interface Known {
   readonly error: string | null;
   readonly errors: number | null;
 }
-
-const letterOf = ({ status, rows }: Known) => (status === 'done' && rows === 0 ? 'e' : LETTERS[status]);
 
 /** @param span epoch milliseconds, `[from, to)` @param isEnabled whether the export is switched on */
 export function windowStates(
@@ -144,6 +143,7 @@ export function windowStates(
   const own = held.filter(({ file }) => file.export === span.export);
   const heldStarts = new Set(own.map(({ file }) => file.window_start));
   const letterOfUnknown = unknownLetters(db, span.export, isEnabled, nowMs);
+  const letterOf = ({ status, rows }: Known) => (status === 'done' && rows === 0 ? 'e' : LETTERS[status]);
   return Array.from({ length: (span.to - span.from) / WINDOW_MS }, (_, at) => {
     const start = span.from + at * WINDOW_MS;
     const found = known.get(start);

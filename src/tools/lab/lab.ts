@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { normalAddress } from '../../addresses.ts';
 import type { LabState } from '../../admin/console/api.ts';
 import { isForeign, isHostAccepted } from '../../admin/host-header.ts';
-import { answerRequest, OPERATIONS_PATH } from '../../admin/operation-requests.ts';
+import { answerRequest, OPERATIONS_PATH, send } from '../../admin/operation-requests.ts';
 import { type AskLab, problem } from '../../admin/thread-messages.ts';
 import type { LabJoined, LabParts } from '../../appliance.ts';
 import { getAccount } from '../../auth/accounts.ts';
@@ -81,10 +81,7 @@ export class Lab implements LabJoined {
     if (isOwn(request)) {
       const answered = answerRequest(request, response, this.#running().operations(), ASKER);
       answered.catch(() => response.destroy());
-    } else {
-      const { status, body } = problem(403, NOT_HERE, 'forbidden');
-      response.writeHead(status, { 'Content-Type': 'application/problem+json' }).end(body);
-    }
+    } else send(response, problem(403, NOT_HERE, 'forbidden'));
     return true;
   }
 
