@@ -9,7 +9,6 @@ import { type FoundCopy, findAccess } from './auth/spare-copy.ts';
 import * as clock from './clock.ts';
 import type { Config } from './config/load.ts';
 import { openPlace, openTried } from './copy/open-place.ts';
-import { refuseEmptied } from './copy/own-copy.ts';
 import { Shipper, TakenOver } from './copy/ship.ts';
 import { requireHealing, verifyCopy } from './copy/source.ts';
 import type { Conditions } from './health/alert-conditions.ts';
@@ -114,12 +113,7 @@ export function createApplianceCopy(
     const isAnew = isDamaged;
     // What is being written, for the first time or anew, would look damaged.
     if (shipper !== null) void verifyKept(shipper, copied?.entry ?? 0);
-    else {
-      const place = await open();
-      // A share that is not mounted must not be filled.
-      await refuseEmptied(place, folder);
-      shipper = new Shipper(place, folder, { isAnew });
-    }
+    else shipper = new Shipper(await open(), folder, { isAnew });
     // Before the end of the log is found.
     if (found === null || !isSameAccess) found = findAccess(folder);
     const end = proposed?.entry ?? applied();

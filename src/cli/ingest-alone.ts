@@ -6,7 +6,6 @@ import { ingestSettings } from '../appliance-ingest.ts';
 import { findAccess } from '../auth/spare-copy.ts';
 import type { Config } from '../config/load.ts';
 import { openTried } from '../copy/open-place.ts';
-import { refuseEmptied } from '../copy/own-copy.ts';
 import { Shipper } from '../copy/ship.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
 import { type ReportedEvents, startIngest } from '../ingest/threads/ingest-client.ts';
@@ -61,9 +60,7 @@ export async function ingestAlone(
 }
 
 async function shipOnce({ copy }: Config, folder: DataFolder, end: Mark): Promise<void> {
-  const place = await openTried(copy.to, copy);
-  await refuseEmptied(place, folder);
-  await new Shipper(place, folder).ship(findAccess(folder), end);
+  await new Shipper(await openTried(copy.to, copy), folder).ship(findAccess(folder), end);
 }
 
 function compactAlone(folder: DataFolder, tell: (progress: string) => void): Promise<Compacted> {

@@ -16,17 +16,17 @@ import { failed } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { checkpoint, rewrite } from '../store/checkpoint.ts';
 import { waitsForCopy } from '../store/copy-mode.ts';
-import { openContent, openDatabase } from '../store/database.ts';
+import { type Database, openContent, openDatabase } from '../store/database.ts';
 import { DatabaseBehind } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { keptCopies, noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
 import type { Now } from '../time.ts';
 import {
+  type CopiedLog,
   entriesIn,
   FIRST_GENERATION,
   findLog,
-  type LogObject,
   lacksOwn,
   objectsFrom,
   partName,
@@ -41,43 +41,31 @@ const SKIP_CHANGES = 'UPDATE change SET number = max(number + 1000, 1000 * ?)';
 const PROMOTE_TRIES = 5;
 
 export interface FollowOptions {
-  /** Opens the copy: once, and again after each failure, since a place may come back as another one. */
-  readonly open: () => Promise<Place>;
+  readonly place: Place;
   readonly folder: DataFolder;
   readonly now: Now;
   /** Called for rows that became visible. */
   readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
 }
 
+/** Follows one place; after an error, another one begins. */
 export class Follower {
   readonly #options: FollowOptions;
   readonly #db: Recovered['db'];
-  #log: LogWriter;
-  #opened: Place | null = null;
+  /** That of this machine; another one after a new generation. */
+  log: LogWriter;
   /** Null: it must be found. */
   #generation: string | null = null;
   /** The change of access.db that was read last. */
   #change = 0;
   /** The last entry of the log. */
   #newest: Commit | null;
-  /** A promotion, and what is being read, wait for each other. */
-  #turns: Promise<void> = Promise.resolve();
 
   constructor(options: FollowOptions, { db, log }: Pick<Recovered, 'db' | 'log'>) {
     this.#options = options;
     this.#db = db;
-    this.#log = log;
+    this.log = log;
     this.#newest = commitsBackwards(options.folder.log).next().value ?? null;
-  }
-
-  /** The log of this machine; another one after a new generation. */
-  get log(): LogWriter {
-    return this.#log;
-  }
-
-  /** Whether this machine was promoted: that is in its data folder, too. */
-  get isPromoted(): boolean {
-    return readRole(this.#options.folder).promoted;
   }
 
   /**
@@ -85,44 +73,18 @@ export class Follower {
    * @throws Unreachable; Refused `failed` if the copy is of another installation, or lacks what this machine has; LogDamage
    *   if it is damaged; DatabaseBehind if detections.db must be made anew from the log, which is complete then
    */
-  turn(): Promise<void> {
-    return this.#alone((place) => this.#turn(place));
-  }
-
-  /**
-   * Becomes the writer.
-   * @param by who asked for it
-   * @throws as {@link turn}; Refused `failed` if another machine writes all the time
-   */
-  promote(by: object): Promise<void> {
-    return this.#alone((place) => this.#promote(place, by));
-  }
-
-  #alone(work: (place: Place) => Promise<void>): Promise<void> {
-    const next = this.#turns.then(async () => {
-      try {
-        this.#opened ??= await this.#options.open();
-        await work(this.#opened);
-      } catch (error) {
-        [this.#opened, this.#generation, this.#change] = [null, null, 0];
-        throw error;
-      }
-    });
-    this.#turns = next.catch(() => {});
-    return next;
-  }
-
-  async #turn(place: Place): Promise<void> {
+  async turn(): Promise<void> {
+    const { place, folder } = this.#options;
     // What comes behind the promotion of this machine is of another one, which took over.
-    if (this.isPromoted) return;
+    if (readRole(folder).promoted) return;
     const change = await copiedChange(place);
     // A share that is not mounted looks like a copy of which nothing is new.
     if (change === 0) throw failed(`${place.text} contains no copy. If it is a share or a disk, mount it.`);
     // An earlier turn may have failed before it had applied all.
     await this.#applyRest();
-    await this.#readEntries(place);
+    await this.#readEntries();
     // Not a newer one: what it says is in a log that was not read yet.
-    if (change > this.#change) await this.#readAccess(place, change);
+    if (change > this.#change) await this.#readAccess(change);
     // As on the writer at rest: what was removed stays in no file.
     checkpoint(this.#db);
     this.#notePromotion();
@@ -140,24 +102,31 @@ export class Follower {
     if (operation?.kind !== PROMOTE || operation.machine !== note.machine || note.promoted) return;
     if (![...keptCopies(folder).values()].some(({ ids }) => ids.includes(id))) return;
     const epoch_due = typeof operation.epoch === 'number' ? operation.epoch : null;
-    skipChanges(folder, entry);
+    // What the writer before it still adds to the copy, until its next write of the log, has lower numbers: as it may have been
+    // promoted just before, beyond the same changes, by the number of this entry.
+    renewSpare(folder, (db) => db.prepare(SKIP_CHANGES).run(entry));
     noteRole(folder, { ...note, promoted: true, epoch_due });
   }
 
-  async #promote(place: Place, by: object): Promise<void> {
-    const { folder, now } = this.#options;
-    const { machine } = readRole(folder);
+  /**
+   * Becomes the writer.
+   * @param by who asked for it
+   * @throws as {@link turn}; Refused `failed` if another machine writes all the time
+   */
+  async promote(by: object): Promise<void> {
+    const { place, folder, now } = this.#options;
     for (let tries = 0; ; tries += 1) {
-      await this.#turn(place);
+      await this.turn();
+      const { machine, promoted } = readRole(folder);
       // By the entry of this attempt, or of an earlier one that was interrupted.
-      if (this.isPromoted) return;
+      if (promoted) return;
       if (tries === PROMOTE_TRIES)
         throw failed('the writer is alive and faster: stop it first, then run wirewatch promote again.');
       const operation = { kind: PROMOTE, machine, epoch: this.#nextEpoch(), ...by };
-      const commit = commitAfter(this.#log.last, operation, now());
+      const commit = commitAfter(this.log.last, operation, now());
       const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
       const { copy = '' } = (await ownerOf(place)) ?? {};
-      noteKept(folder, { copy, to: place.text }, [this.#log.last, commit]);
+      noteKept(folder, { copy, to: place.text }, [this.log.last, commit]);
       await place.create(partName(this.#generation ?? FIRST_GENERATION, commit.entry), content);
     }
   }
@@ -173,67 +142,71 @@ export class Follower {
     return Math.max(Number(given ?? 0), epochTimes(this.#db).length) + 1;
   }
 
-  async #readAccess(place: Place, change: number): Promise<void> {
-    const { folder } = this.#options;
+  async #readAccess(change: number): Promise<void> {
+    const { place, folder } = this.#options;
     const { state, content } = await readCopiedAccess(place, change);
     const found = findAccess(folder);
-    if (found.kind === 'sound') await requireOwn(place, folder, found.state);
+    if (found.kind === 'sound') await requireOwn(place, folder, found.state.installation);
     // Of equal ones, too: what a command changed here by mistake must not hide what the writer changed.
-    if (found.kind !== 'sound' || (found.state.change <= state.change && !found.content.equals(content)))
-      await replaceAccess(folder, content);
+    if (found.kind !== 'sound' || (found.state.change <= state.change && !found.content.equals(content))) {
+      using incoming = openContent(content);
+      // Under the connections that read it, in one transaction.
+      await incoming.backup(folder.access);
+      renewSpare(folder);
+    }
     this.#change = state.change;
   }
 
-  async #readEntries(place: Place): Promise<void> {
+  async #readEntries(): Promise<void> {
+    const { place, folder } = this.#options;
     const known = this.#generation;
-    const end = this.#log.last;
+    const end = this.log.last;
     const own = end?.entry ?? 0;
     if (known !== null && (await objectsFrom(place, known, own + 1)).length === 0) return;
-    const { generation, objects } = await findLog(place, known ?? FIRST_GENERATION);
-    const first = objects[0]?.first ?? 1;
+    const copied = await findLog(place, known ?? FIRST_GENERATION);
+    const first = copied.objects[0]?.first ?? 1;
     const isBehind = first > 1 && own < first;
-    const isOther = known !== generation;
+    const isOther = known !== copied.generation;
     // An earlier writer may have more than it wrote there.
-    if (isOther && end !== null && !isBehind && !(await hasEntry(place, objects, end))) throw lacksOwn(place);
-    const [begin] = listSegments(this.#options.folder.log);
+    if (isOther && end !== null && !isBehind && !(await hasEntry(copied, end))) throw lacksOwn(place);
+    const [begin] = listSegments(folder.log);
     // The log was compacted.
     if (isBehind || (isOther && begin !== undefined && begin.firstEntry < first))
-      await this.#takeLog(place, objects);
-    this.#generation = generation;
-    await this.#apply(place, objects);
+      await this.#takeLog(copied, first);
+    this.#generation = copied.generation;
+    await this.#apply(copied);
   }
 
-  async #takeLog(place: Place, objects: readonly LogObject[]): Promise<void> {
-    const { folder } = this.#options;
-    this.#log.closeSegment();
-    await takeLog(place, objects, folder.log, () => {
-      // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
-      rewrite(this.#db);
-    });
-    const tail = findTail(folder.log);
-    this.#log = new LogWriter({ folder: folder.log }, tail);
+  /** @param first its first entry */
+  async #takeLog(copied: CopiedLog, first: number): Promise<void> {
+    const { log } = this.#options.folder;
+    this.log.closeSegment();
+    // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
+    await takeLog(copied, log, () => rewrite(this.#db));
+    const tail = findTail(log);
+    this.log = new LogWriter({ folder: log }, tail);
     this.#newest = tail.last;
-    if ((readLogMark(this.#db)?.entry ?? 0) < (objects[0]?.first ?? 1))
+    if ((readLogMark(this.#db)?.entry ?? 0) < first)
       throw new DatabaseBehind('detections.db is older than the log of the copy, which was compacted');
     await this.#applyRest();
   }
 
   /** Applies what the log has, and the database does not yet. */
   async #applyRest(): Promise<void> {
-    if ((readLogMark(this.#db)?.entry ?? 0) >= (this.#log.last?.entry ?? 0)) return;
-    this.#log.sync();
+    if ((readLogMark(this.#db)?.entry ?? 0) >= (this.log.last?.entry ?? 0)) return;
+    this.log.sync();
     await applyAfter(this.#db, { ...this.#options, onProgress() {}, between: () => nextTurn() });
   }
 
-  async #apply(place: Place, objects: readonly LogObject[]): Promise<void> {
+  async #apply(copied: CopiedLog): Promise<void> {
     const { now, onDelivered } = this.#options;
     const applier = logApplier(this.#db);
     try {
-      for await (const part of entriesIn(place, objects, this.#log.last)) {
+      for await (const part of entriesIn(copied, this.log.last)) {
         // Durable in the log before the database has it.
-        this.#log.adopt(part);
+        this.log.adopt(part);
         if (part.commit !== null) {
-          this.#log.sync();
+          this.log.sync();
           this.#newest = part.commit;
         }
         applier.apply(part);
@@ -242,7 +215,7 @@ export class Follower {
       applier.commit();
     } finally {
       applier.rollback();
-      this.#log.rollback();
+      this.log.rollback();
     }
     // The writer knows the time of a delivery only with its next entry: until then it is that of applying.
     const row = this.#db.prepare<[], { first_position: number }>(SELECT_UNSTAMPED).get();
@@ -250,25 +223,9 @@ export class Follower {
   }
 }
 
-/**
- * Puts the `access.db` of the writer in place of that of a standby, under the connections that read it, in one transaction.
- * @throws SQLite's and the file system's errors, with nothing changed
- */
-async function replaceAccess(folder: DataFolder, content: Buffer): Promise<void> {
-  using incoming = openContent(content);
-  await incoming.backup(folder.access);
+/** Changes access.db, and its spare copy. @throws SQLite's and the file system's errors */
+function renewSpare(folder: DataFolder, change: (db: Database) => void = () => {}): void {
   using db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
-  refreshSpare(db, folder);
-}
-
-/**
- * Numbers what this machine changes from now on beyond what the writer before it may still add to the copy: it finds out that
- * it was replaced only with its next write of the log.
- * @param promotion its entry in the log: that writer may have been promoted just before, beyond the same changes
- * @throws SQLite's and the file system's errors
- */
-function skipChanges(folder: DataFolder, promotion: number): void {
-  using db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
-  db.prepare(SKIP_CHANGES).run(promotion);
+  change(db);
   refreshSpare(db, folder);
 }

@@ -61,8 +61,18 @@ export async function refuseEmptied(place: Place, folder: DataFolder): Promise<v
     );
 }
 
-/** Gives an empty place to this installation. @returns the id of the copy. @throws Unreachable; Refused `failed` if it belongs to another one */
-export async function requireOwn(place: Place, folder: DataFolder, { installation }: AccessState) {
+/**
+ * Gives an empty place to this installation.
+ * @param mayBeginAnew also where a copy was kept
+ * @returns the id of the copy. @throws Unreachable; Refused `failed` if it belongs to another one
+ */
+export async function requireOwn(
+  place: Place,
+  folder: DataFolder,
+  installation: string,
+  mayBeginAnew = false,
+) {
+  if (!mayBeginAnew) await refuseEmptied(place, folder);
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES)
     throw failed(`the secret ${folder.secret} is damaged: expected ${SECRET_BYTES} bytes`);
@@ -152,11 +162,10 @@ function nullOfDamage(error: unknown): null {
  * @throws Unreachable; Refused `failed` if the copy has a later state
  */
 export async function writeAccess(place: Place, { change }: AccessState, content: Buffer): Promise<void> {
-  const before = await copiedChange(place);
-  if (before > change) throw left(place, 'its accounts and keys are of a later state of this installation');
   // What is damaged is written again.
-  const isDamaged = before === change && (await readCopiedAccess(place).catch(nullOfDamage)) === null;
-  if (isDamaged) await place.delete(accessName(change));
+  const isThere = (await copiedChange(place)) === change;
+  if (isThere && (await readCopiedAccess(place).catch(nullOfDamage)) === null)
+    await place.delete(accessName(change));
   await place.create(accessName(change), await pack(content));
   const there = await readCopiedAccess(place);
   if (!there.content.equals(content))

@@ -15,11 +15,11 @@ import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { keptCopies } from '../store/role.ts';
-import { commitsIn, entriesIn, findLog, type LogObject, type OnProgress } from './copy-contents.ts';
+import { type CopiedLog, commitsIn, entriesIn, findLog, type OnProgress } from './copy-contents.ts';
 import { openPlace } from './open-place.ts';
 import { ownerOf, readCopiedAccess, readCopiedSecret } from './own-copy.ts';
 import { isBucket, type Place, type PlaceSettings } from './place.ts';
-import { newestWriter, TakenOver } from './ship.ts';
+import { refuseTakenOver } from './ship.ts';
 
 /**
  * @param given a folder, or `s3://bucket/prefix`
@@ -50,7 +50,7 @@ export async function loadCopy(place: Place, stage: DataFolder, onProgress: OnPr
   const load = async () => {
     rmSync(stage.log, { recursive: true, force: true });
     mkdirSync(stage.log, { mode: 0o700 });
-    await writeLog(place, (await findLog(place)).objects, stage.log, onProgress);
+    await writeLog(await findLog(place), stage.log, onProgress);
   };
   // Again where it is damaged: an object may have gone meanwhile, with another in its place.
   await load().catch((error) => {
@@ -68,39 +68,30 @@ export async function loadCopy(place: Place, stage: DataFolder, onProgress: OnPr
  * @throws Unreachable
  */
 export async function verifyCopy(place: Place, onProgress: OnProgress, written = 0) {
-  const found = await readAll(place, onProgress);
-  return found.findings.length === 0 && found.entries >= written ? found : readAll(place, onProgress);
-}
-
-async function readAll(place: Place, onProgress: OnProgress) {
-  const findings: string[] = [];
-  let entries = 0;
-  const readLog = async () => {
-    const { objects } = await findLog(place);
-    for await (const { commit } of entriesIn(place, objects, null, onProgress))
-      entries = commit?.entry ?? entries;
-  };
-  for (const read of [() => readCopiedAccess(place), () => readCopiedSecret(place), readLog])
-    try {
-      await read();
-    } catch (error) {
-      if (!isLogError(error) && !(error instanceof Refused)) throw error;
-      findings.push(reasonOf(error));
-    }
-  return { entries, findings };
+  for (let isAgain = false; ; isAgain = true) {
+    const findings: string[] = [];
+    let entries = 0;
+    const readLog = async () => {
+      for await (const { commit } of entriesIn(await findLog(place), null, onProgress))
+        entries = commit?.entry ?? entries;
+    };
+    for (const read of [() => readCopiedAccess(place), () => readCopiedSecret(place), readLog])
+      try {
+        await read();
+      } catch (error) {
+        if (!isLogError(error) && !(error instanceof Refused)) throw error;
+        findings.push(reasonOf(error));
+      }
+    if (isAgain || (findings.length === 0 && entries >= written)) return { entries, findings };
+  }
 }
 
 /** Durably. @throws Unreachable, LogDamage, LogFailure */
-async function writeLog(
-  place: Place,
-  objects: readonly LogObject[],
-  folder: string,
-  onProgress?: OnProgress,
-) {
-  const last = { entry: (objects[0]?.first ?? 1) - 1, id: '' };
+async function writeLog(copied: CopiedLog, folder: string, onProgress?: OnProgress) {
+  const last = { entry: (copied.objects[0]?.first ?? 1) - 1, id: '' };
   const log = new LogWriter({ folder }, { last, segment: null });
   try {
-    for await (const part of entriesIn(place, objects, null, onProgress)) log.adopt(part);
+    for await (const part of entriesIn(copied, null, onProgress)) log.adopt(part);
     log.closeDurably();
   } finally {
     log.close();
@@ -113,13 +104,13 @@ async function writeLog(
  * @param onRead called once it is on the disk, and before it is in place
  * @throws Unreachable, LogDamage, LogFailure
  */
-export async function takeLog(place: Place, objects: readonly LogObject[], log: string, onRead = () => {}) {
+export async function takeLog(copied: CopiedLog, log: string, onRead = () => {}) {
   tidyLog(log);
-  await writeLog(place, objects, draftOf(log));
+  await writeLog(copied, draftOf(log));
   onRead();
   const replaced = new Set(listSegments(log).map(({ path }) => path));
   for (const { path, firstEntry } of listSegments(draftOf(log))) {
-    const isSnapshot = firstEntry > 1 && firstEntry === objects[0]?.first;
+    const isSnapshot = firstEntry > 1 && firstEntry === copied.objects[0]?.first;
     const target = isSnapshot ? snapshotPath(log, firstEntry) : segmentPath(log, firstEntry);
     renameSync(path, target);
     replaced.delete(target);
@@ -132,40 +123,37 @@ export async function takeLog(place: Place, objects: readonly LogObject[], log: 
 
 /**
  * @param isStandby whether this machine is one: then what another one wrote is what it needs
- * @returns the objects with the log
  * @throws Refused `failed` if the copy lacks the newest entry that is known here, or ends with one that is not of this
  *   machine; TakenOver if another one says there that it writes; Unreachable, LogDamage
  */
 export async function requireNewest(place: Place, folder: DataFolder, isStandby: boolean) {
   const { log, detections } = folder;
   const copied = await findLog(place);
-  const { objects } = copied;
   // What waits for the copy, and is not applied, is only proposed: the copy may lack it.
   const proposed = waitsForCopyIn(detections) ? [] : commitsBackwards(log).take(1);
   const marks = [...proposed, readLogMarkOf(detections)].filter((mark) => mark !== null);
   for (const mark of marks)
-    if (!(await hasEntry(place, objects, mark)))
+    if (!(await hasEntry(copied, mark)))
       throw failed(`the copy lacks entry ${grouped(mark.entry)}, which this machine has.`);
-  const newest = objects.at(-1);
-  if (isStandby || newest === undefined) return objects;
+  const newest = copied.objects.at(-1);
+  if (isStandby || newest === undefined) return copied;
   const kept = [...keptCopies(folder).values()].flatMap(({ ids }) => ids);
   const end = (await commitsIn(place, newest.name)).at(-1)?.id ?? '';
-  if (kept.includes(end) || marks.some(({ id }) => id === end)) return objects;
-  const by = kept.length === 0 ? null : await newestWriter(place, copied, folder, kept);
-  if (by !== null) throw new TakenOver(place, by);
+  if (kept.includes(end) || marks.some(({ id }) => id === end)) return copied;
+  if (kept.length > 0) await refuseTakenOver(copied, folder, kept);
   throw failed('the copy has entries behind those that this machine has, or wrote there.');
 }
 
 /** That a damaged log can be made anew from a copy, of which all is read. @throws as {@link requireNewest} */
 export async function requireHealing(place: Place, folder: DataFolder, isStandby: boolean): Promise<void> {
-  const parts = entriesIn(place, await requireNewest(place, folder, isStandby), null);
+  const parts = entriesIn(await requireNewest(place, folder, isStandby), null);
   while (!(await parts.next()).done);
   // Meanwhile this machine may have written more than the copy.
   await requireNewest(place, folder, isStandby);
 }
 
 /** Whether a copy has an entry. @throws Unreachable, LogDamage */
-export async function hasEntry(place: Place, objects: readonly LogObject[], { entry, id }: Mark) {
+export async function hasEntry({ place, objects }: CopiedLog, { entry, id }: Mark) {
   const object = objects.findLast(({ first }) => first <= entry);
   return object !== undefined && (await commitsIn(place, object.name)).some((commit) => commit.id === id);
 }

@@ -1,11 +1,12 @@
 /** What the ingest thread does while its machine is a standby, and before it ingests after a promotion. */
 import { now } from '../clock.ts';
 import { streamWriter } from '../ingest/apply/stream-writer.ts';
+import type { CopySettings } from '../ingest/threads/ingest-messages.ts';
 import type { Standby, StandbyParts } from '../ingest/threads/ingest-thread.ts';
 import { waitForRoom } from '../ingest/threads/retry-pauses.ts';
 import type { Recovered } from '../log/recover.ts';
 import { epochTimes, monthBeforeEnd } from '../log/version-epoch.ts';
-import { failed, reasonOf } from '../refused.ts';
+import { failed, reasonOf, unlessError } from '../refused.ts';
 import { closeDetections, openDetections } from '../store/checkpoint.ts';
 import { isBehind, isDamage, isWriteLost } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
@@ -19,76 +20,91 @@ import { requireNewest, takeLog } from './source.ts';
 
 const RETRY_MS_MAX = MINUTE_MS;
 
+/** A promotion that was asked for. */
+type Asked = ReturnType<typeof Promise.withResolvers<void>> & { readonly by: object };
+
 /** @returns what `runIngester` needs to follow and to be promoted */
 export function createStandby(): Standby {
-  let follower: Follower | null = null;
-  let wake = () => {};
+  /** Null: this machine does not follow the copy now. */
+  let ask: ((by: object) => Promise<void>) | null = null;
   return {
     async prepare(parts) {
-      const { settings, send, timer } = parts;
-      const { copy } = settings;
-      const folder = dataFolder(settings.data);
+      const { copy, data, mode } = parts.settings;
+      const folder = dataFolder(data);
       let { recovered } = parts;
-      if (settings.mode === 'alone') return recovered;
+      if (mode === 'alone') return recovered;
       if (copy?.standby && !readRole(folder).promoted) {
-        const open = () => openPlace(copy.to, copy);
-        const onDelivered = (first_position: number, delivered_at: number) =>
-          send('delivered', { first_position, delivered_at });
-        wake = () => timer.wake();
-        follower = new Follower({ open, folder, now, onDelivered }, recovered);
-        await follow(follower, parts);
-        recovered = { ...recovered, log: follower.log };
-        follower = null;
+        const asked: Asked[] = [];
+        ask = (by) => {
+          const promotion = { ...Promise.withResolvers<void>(), by };
+          asked.push(promotion);
+          parts.timer.wake();
+          return promotion.promise;
+        };
+        recovered = { ...recovered, log: await follow(copy, folder, asked, parts) };
+        ask = null;
       }
       recovered = await beginEpoch(recovered, folder, (error) => waitForRoom(error, parts));
       parts.setCondition('disk full', null);
       return recovered;
     },
     async heal(data, copy) {
-      const place = await openPlace(copy.to, copy);
       const folder = dataFolder(data);
       const note = readRole(folder);
-      const objects = await requireNewest(place, folder, roleOf(note, copy) === 'standby').catch((error) => {
-        // The log may stay damaged: then nothing else finds it out.
+      const isStandby = roleOf(note, copy) === 'standby';
+      const copied = await requireNewest(await openPlace(copy.to, copy), folder, isStandby).catch((error) => {
+        // The log may stay damaged: then nothing else finds it out. On a full disk, the next start does it again.
         if (error instanceof TakenOver)
-          try {
-            noteRole(folder, { ...note, superseded: error.by });
-          } catch {
-            // On a full disk; the next start does it again.
-          }
+          unlessError(undefined, () => noteRole(folder, { ...note, superseded: error.by }));
         throw error;
       });
-      await takeLog(place, objects, folder.log);
+      await takeLog(copied, folder.log);
     },
     async promote(by) {
       // The operation has asked whether this machine is a standby.
-      if (follower === null)
+      if (ask === null)
         throw failed('detections.db is still being brought up to date. Try again when this standby follows.');
-      await follower.promote(by);
-      wake();
+      await ask(by);
     },
   };
 }
 
-/** @returns once this machine was promoted. @throws Stopping */
-async function follow(follower: Follower, { send, timer, stopped }: StandbyParts): Promise<void> {
-  for (let waitMs = SECOND_MS; !follower.isPromoted; ) {
+/** @param asked promotions, which are tried in turn. @returns the log, once this machine was promoted. @throws Stopping */
+async function follow(copy: CopySettings, folder: DataFolder, asked: Asked[], parts: StandbyParts) {
+  const { send, timer, stopped } = parts;
+  const onDelivered = (first_position: number, delivered_at: number) =>
+    send('delivered', { first_position, delivered_at });
+  const { db } = parts.recovered;
+  let { log } = parts.recovered;
+  let follower: Follower | null = null;
+  for (let waitMs = SECOND_MS; !readRole(folder).promoted; ) {
     stopped.throwIfAborted();
     timer.begin();
+    const promotion = asked.shift();
     let failure: string | null = null;
     try {
-      await follower.turn();
+      // After a failure, the place may come back as another one.
+      follower ??= new Follower(
+        { place: await openPlace(copy.to, copy), folder, now, onDelivered },
+        { db, log },
+      );
+      await (promotion === undefined ? follower.turn() : follower.promote(promotion.by));
+      promotion?.resolve();
       waitMs = SECOND_MS;
     } catch (error) {
+      promotion?.reject(error);
       // It is a matter of this machine: the thread begins again, and recovers. After a lost write, only a start knows what the
       // log has.
       if (isBehind(error) || isDamage(error) || isWriteLost(error)) throw error;
+      [log, follower] = [follower?.log ?? log, null];
       waitMs = Math.min(2 * waitMs, RETRY_MS_MAX);
       failure = error instanceof LogDamage ? `the copy is damaged: ${reasonOf(error)}` : reasonOf(error);
     }
-    send('following', failure);
-    if (!follower.isPromoted) await timer.sleep(waitMs);
+    // Whoever asked for a promotion knows why it failed.
+    if (promotion === undefined) send('following', failure);
+    if (!readRole(folder).promoted) await timer.sleep(waitMs);
   }
+  return follower?.log ?? log;
 }
 
 /**

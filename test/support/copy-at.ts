@@ -28,7 +28,7 @@ export function copyTo(to: string, data: string, onProgress: OnProgress = () => 
 
 /** Brings a copy of a history up to date. */
 export async function shipTo(to: Place | Shipper, { folder, db }: History): Promise<void> {
-  const shipper = to instanceof Shipper ? to : new Shipper(to, folder);
+  const shipper = to instanceof Shipper ? to : new Shipper(to, folder, { mayBeginAnew: true });
   const access = findAccess(folder);
   await shipper.ship(access, readLogMark(db()));
 }

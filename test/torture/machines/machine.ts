@@ -216,7 +216,7 @@ export class Machine {
   }
 
   async follow(work: (follower: Follower) => Promise<void>): Promise<void> {
-    const parts = { open: async () => this.place, folder: this.folder, now: this.now };
+    const parts = { place: this.place, folder: this.folder, now: this.now };
     const follower = new Follower({ ...parts, onDelivered() {} }, this.#open());
     try {
       await work(follower);
