@@ -75,14 +75,13 @@ export function createApplianceCopy(
   let behindSinceMs: number | null = now();
   /** Why the place cannot be written or read now; null: it can. */
   let failure: string | null = null;
-  /** Whether that is because the disk of this machine is full. */
-  let isFullHere = false;
+  const fullHere = `the disk of ${folder.root} is full`;
 
   let shipper: Shipper | null = null;
   let copied: Mark | null = null;
   let found: FoundCopy | null = null;
   /** Monotonic. */
-  let lookedMs = Number.NEGATIVE_INFINITY;
+  let lookedMs = 0;
   /** The verification of the log after which the copy was read last. */
   let verifiedAt = copyVerifiedAt(folder);
   let isVerifying = false;
@@ -108,7 +107,7 @@ export function createApplianceCopy(
     const isSameAccess = found?.kind === 'sound' && found.state.change === access.change();
     const isNew = proposed !== null || !isSameAccess || copied?.id !== applied()?.id;
     if (isNew) behindSinceMs ??= now();
-    else if (failure === null && performance.now() - lookedMs < LOOK_EVERY_MS) return;
+    else if (shipper !== null && performance.now() - lookedMs < LOOK_EVERY_MS) return;
     lookedMs = performance.now();
     const isAnew = isDamaged;
     // What is being written, for the first time or anew, would look damaged.
@@ -130,7 +129,7 @@ export function createApplianceCopy(
   }
 
   function answered(): void {
-    [failure, isFullHere, contactMs, behindSinceMs] = [null, false, now(), null];
+    [failure, contactMs, behindSinceMs] = [null, now(), null];
   }
 
   function failed(error: unknown): void {
@@ -138,8 +137,7 @@ export function createApplianceCopy(
       takenOver(error.by);
       return;
     }
-    isFullHere = isDiskFull(error);
-    const reason = isFullHere ? `the disk of ${folder.root} is full` : clauseOf(error, to);
+    const reason = isDiskFull(error) ? fullHere : clauseOf(error, to);
     if (failure === null) log.warn({ to, reason }, 'cannot write the copy: it is tried again');
     failure = reason;
     // A place may have come back as another one.
@@ -151,6 +149,7 @@ export function createApplianceCopy(
   function tell(): void {
     const isLate = behindSinceMs !== null && now() - behindSinceMs >= BEHIND_MS_MAX;
     const isWaiting = proposed !== null && (failure !== null || isLate);
+    const isFullHere = failure === fullHere;
     const since =
       contactMs === null
         ? 'It has not answered since the start'
@@ -173,7 +172,7 @@ export function createApplianceCopy(
       // A restart before this, or before a damaged copy is rewritten, has it read again.
       if (findings.length === 0 && entries >= written) return noteCopyVerified(folder, at);
       log.warn({ to, findings, entries, written }, 'the copy is damaged: it is rewritten');
-      [isDamaged, shipper, lookedMs] = [true, null, Number.NEGATIVE_INFINITY];
+      [isDamaged, shipper] = [true, null];
       timer.wake();
     } catch (error) {
       log.warn({ to, reason: reasonOf(error) }, 'cannot verify the copy');
@@ -235,18 +234,14 @@ export function createApplianceCopy(
       if (to === '' || isHealing) return false;
       isHealing = true;
       const isWanted = () => !isClosed && isDamaged();
-      let told = '';
-      for (let waitMs = MINUTE_MS; isWanted(); waitMs = Math.min(2 * waitMs, HOUR_MS)) {
+      for (let waitMs = MINUTE_MS; isWanted(); waitMs = Math.min(2 * waitMs, HOUR_MS))
         try {
           await requireHealing(await openPlace(to, copy), folder, role === 'standby');
           break;
         } catch (error) {
-          const reason = reasonOf(error);
-          if (reason !== told) log.warn({ reason }, 'the damaged log cannot be rebuilt from the copy');
-          told = reason;
+          log.warn({ reason: reasonOf(error) }, 'the damaged log cannot be rebuilt from the copy');
           await sleep(paced(waitMs), undefined, { ref: false });
         }
-      }
       isHealing = false;
       return isWanted();
     },

@@ -51,19 +51,19 @@ export interface LogObject {
   readonly last: number | null;
 }
 
-/** A new name, beyond all that are there. @throws Unreachable */
-export async function newGeneration(place: Place): Promise<string> {
-  const numbers = (await place.list('log/', '')).map(generationOf).filter(Number.isInteger);
-  return `${String(Math.max(1, ...numbers) + 1).padStart(4, '0')}-${randomBytes(4).toString('hex')}`;
-}
+const numberOf = (generation: string) => Number.parseInt(generation, 10);
+
+/** A new name, beyond one. */
+export const generationAfter = (generation: string) =>
+  `${String(numberOf(generation) + 1).padStart(4, '0')}-${randomBytes(4).toString('hex')}`;
 
 /** Deletes what an older generation has but its change to the next, and drafts of generations that did not come. */
 export async function deleteBefore({ place, generation, changes }: CopiedLog): Promise<void> {
   for (const folder of ['log/', 'large/'])
     for (const name of await place.list(folder, '')) {
-      const isOther =
-        name.split('/')[1] !== generation && generationOf(name) <= Number.parseInt(generation, 10);
-      if (isOther && !changes.includes(name)) await place.delete(name);
+      const [, other = ''] = name.split('/');
+      const isOlder = other !== generation && numberOf(other) <= numberOf(generation);
+      if (isOlder && !changes.includes(name)) await place.delete(name);
     }
 }
 
@@ -77,11 +77,6 @@ export async function discard(
     for (const prefix of prefixes)
       for (const name of await place.list(prefix, '')) if (!kept.includes(name)) await place.delete(name);
   } catch {}
-}
-
-/** The number of the generation of an object. */
-function generationOf(name: string): number {
-  return Number.parseInt(name.split('/')[1] ?? '', 10);
 }
 
 const padded = (number: number) => String(number).padStart(16, '0');
@@ -103,12 +98,6 @@ export async function objectsFrom(place: Place, generation: string, entry: numbe
     const last = first === undefined ? null : Number(number);
     return [{ name, first: Number(first ?? number), last }];
   });
-}
-
-/** Whether any of the entries from one up to another, which is not among them, is in pieces. @throws Unreachable */
-export async function hasPieces(place: Place, generation: string, first: number, end: number) {
-  const [name] = await place.list(`large/${generation}/`, `large/${generation}/${padded(first)}`);
-  return name !== undefined && name < `large/${generation}/${padded(end)}`;
 }
 
 /** Each entry once, in order: without parts that a merged object covers, which its writer may not have deleted yet. */

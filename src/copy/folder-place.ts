@@ -49,35 +49,27 @@ export function openFolderPlace(
   againMs?: number,
 ): Place {
   const root = resolve(path);
-  /** Folders that are known to outlast a power failure. */
-  const lasting = new Set<string>();
+  /** Whether the folder was there, and outlasts a power failure. */
+  let wasThere = false;
 
-  async function makeLasting(folder: string): Promise<void> {
-    if (lasting.has(folder)) return;
-    if (folder !== root) await makeLasting(dirname(folder));
-    const make = files.mkdir(folder, { mode: 0o700 }).then(() => true);
-    const isMade = await unlessCode(make, 'EEXIST', false);
+  async function make(folder: string): Promise<void> {
+    if (folder === root && wasThere) return;
+    if (folder !== root) await make(dirname(folder));
+    const made = files.mkdir(folder, { mode: 0o700 }).then(() => true);
+    const isMade = await unlessCode(made, 'EEXIST', false);
     // Another program may have made a folder within, and not synced it yet.
     if (isMade || folder !== root) await syncFolder(dirname(folder));
-    lasting.add(folder);
   }
 
   async function create(name: string, content: Uint8Array): Promise<boolean> {
     const target = join(root, name);
     const folder = dirname(target);
-    await makeLasting(folder);
+    await make(folder);
     const temporary = join(folder, `.tmp-${randomBytes(8).toString('hex')}`);
-    let created: boolean;
-    try {
-      await files.writeFile(temporary, content, { flag: 'wx', mode: 0o600, flush: true });
-      created = await linkOnce(temporary, target);
-    } catch (error) {
-      if (isErrorCode(error, 'ENOENT'))
-        for (const within of lasting) if (within !== root) lasting.delete(within);
-      throw error;
-    } finally {
-      await files.unlink(temporary).catch(() => {});
-    }
+    const created = await files
+      .writeFile(temporary, content, { flag: 'wx', mode: 0o600, flush: true })
+      .then(() => linkOnce(temporary, target))
+      .finally(() => files.unlink(temporary).catch(() => {}));
     // Also if it exists: that it does must not change any more, whoever made it.
     await syncFolder(folder);
     return created;
@@ -130,7 +122,7 @@ export function openFolderPlace(
     });
     try {
       const result = await Promise.race([working, timeUp]);
-      lasting.add(root);
+      wasThere = true;
       return result;
     } catch (error) {
       if (!(error instanceof Error && 'syscall' in error)) throw error;

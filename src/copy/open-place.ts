@@ -37,13 +37,10 @@ export async function tryPlace(place: Place): Promise<void> {
       throw wrong(
         'it creates an object that exists (it ignores If-None-Match), so two machines could write at once. Use a newer release of the S3 service, or another one.',
       );
-    if (found === null) throw wrong('an object that was just created cannot be read.');
-    if (!(await place.list('try/', '')).includes(name))
-      throw wrong('an object that was just created is not listed.');
-  } catch (error) {
-    await place.delete(name).catch(() => {});
-    throw error;
+    if (found === null || !(await place.list('try/', '')).includes(name))
+      throw wrong('an object that was just created cannot be read, or is not listed.');
+  } finally {
+    await place.delete(name);
   }
-  await place.delete(name);
   if ((await place.read(name)) !== null) throw wrong('an object that was just deleted can still be read.');
 }

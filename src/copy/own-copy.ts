@@ -6,10 +6,10 @@ import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type AccessState, contentOf, readAccessState } from '../auth/spare-copy.ts';
-import { failed, type Refused } from '../refused.ts';
+import { failed, Refused } from '../refused.ts';
 import { openContent } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { isLogError, LogDamage } from '../store/log-errors.ts';
+import { LogDamage } from '../store/log-errors.ts';
 import { keptCopies } from '../store/role.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import type { Place } from './place.ts';
@@ -63,16 +63,11 @@ export async function refuseEmptied(place: Place, folder: DataFolder): Promise<v
 
 /**
  * Gives an empty place to this installation.
- * @param mayBeginAnew also where a copy was kept
+ * @param isAnew also where a copy was kept
  * @returns the id of the copy. @throws Unreachable; Refused `failed` if it belongs to another one
  */
-export async function requireOwn(
-  place: Place,
-  folder: DataFolder,
-  installation: string,
-  mayBeginAnew = false,
-) {
-  if (!mayBeginAnew) await refuseEmptied(place, folder);
+export async function requireOwn(place: Place, folder: DataFolder, installation: string, isAnew = false) {
+  if (!isAnew) await refuseEmptied(place, folder);
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES)
     throw failed(`the secret ${folder.secret} is damaged: expected ${SECRET_BYTES} bytes`);
@@ -139,9 +134,7 @@ const SELECT_AUDITED = 'SELECT 1 FROM audit WHERE entry = :entry AND checksum = 
  * @throws Unreachable; Refused `failed` if the copy has changes of accounts and keys that this state does not come from
  */
 export async function requireEarlierAccess(place: Place, content: Buffer): Promise<void> {
-  const change = await copiedChange(place);
-  // A damaged one is written again.
-  const copied = change === 0 ? null : await readCopiedAccess(place, change).catch(nullOfDamage);
+  const copied = await soundAccess(place);
   if (copied === null) return;
   using there = openContent(copied.content);
   using here = openContent(content);
@@ -152,20 +145,19 @@ export async function requireEarlierAccess(place: Place, content: Buffer): Promi
     );
 }
 
-function nullOfDamage(error: unknown): null {
-  if (isLogError(error)) return null;
-  throw error;
-}
+/** The newest state in a copy; null: it has none, or a damaged one, which is written again. @throws Unreachable */
+const soundAccess = (place: Place) =>
+  readCopiedAccess(place).catch((error) => {
+    if (error instanceof LogDamage || error instanceof Refused) return null;
+    throw error;
+  });
 
 /**
  * Writes `access.db` to a copy that has an earlier state of it, and deletes old states.
  * @throws Unreachable; Refused `failed` if the copy has a later state
  */
 export async function writeAccess(place: Place, { change }: AccessState, content: Buffer): Promise<void> {
-  // What is damaged is written again.
-  const isThere = (await copiedChange(place)) === change;
-  if (isThere && (await readCopiedAccess(place).catch(nullOfDamage)) === null)
-    await place.delete(accessName(change));
+  if ((await soundAccess(place)) === null) await place.delete(accessName(change));
   await place.create(accessName(change), await pack(content));
   const there = await readCopiedAccess(place);
   if (!there.content.equals(content))

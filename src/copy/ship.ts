@@ -22,10 +22,9 @@ import {
   discard,
   FRAMES_A_TURN,
   findLog,
-  hasPieces,
+  generationAfter,
   type LogObject,
   mergedName,
-  newGeneration,
   objectsFrom,
   partName,
   pieceNames,
@@ -96,7 +95,7 @@ export class Shipper {
   readonly place: Place;
   readonly #folder: DataFolder;
   readonly #partBytes: number;
-  readonly #mayBeginAnew: boolean;
+  #mayBeginAnew: boolean;
   #isAnew: boolean;
   /** The end that was read or written last; null: it must be read. */
   #end: CopyEnd | null = null;
@@ -164,8 +163,8 @@ export class Shipper {
   async #findEnd({ state, content }: SoundAccess): Promise<CopyEnd> {
     const folder = this.#folder;
     ensureRole(folder);
-    const mayBegin = this.#mayBeginAnew && this.#copy === null;
-    this.#copy = await requireOwn(this.place, folder, state.installation, mayBegin);
+    this.#copy = await requireOwn(this.place, folder, state.installation, this.#mayBeginAnew);
+    this.#mayBeginAnew = false;
     const copied = await findLog(this.place);
     const { generation, changes, objects } = copied;
     if (changes.length > 0) await deleteBefore(copied);
@@ -285,7 +284,8 @@ export class Shipper {
     const newest = parts.at(-1);
     if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== begin) return;
     // Entries in pieces stay so: as one object they could be larger than memory.
-    if (await hasPieces(this.place, generation, begin, firstEntry)) return;
+    const [piece] = await this.place.list(`large/${generation}/`, pieceNames(generation, begin));
+    if (piece !== undefined && piece < pieceNames(generation, firstEntry)) return;
     // Where an earlier log had other segments, a part may reach beyond this one.
     if ((await commitsIn(this.place, newest.name)).at(-1)?.id !== last.id) return;
     await this.place.create(merged, await contentOf(segment, last));
@@ -294,7 +294,7 @@ export class Shipper {
 
   /** Writes the log beside the old objects, and then the part that leads to it. @returns null: the end must be read */
   async #beginGeneration(old: CopyEnd, to: Mark): Promise<null> {
-    const generation = await newGeneration(this.place);
+    const generation = generationAfter(old.generation);
     const begin = { generation, newest: '', first: null, last: null };
     const made = await this.#shipAfter(begin, to, true).catch(async (error) => {
       await discard(this.place, [`log/${generation}/`, `large/${generation}/`]);

@@ -32,8 +32,7 @@ export async function openCopy(given: string, settings: PlaceSettings): Promise<
     if ((await ownerOf(place)) === null) throw new Error('it contains no copy');
     return place;
   } catch (error) {
-    const reason = clauseOf(error, text);
-    throw failed(`cannot read the copy ${text}: ${reason}.`, { cause: error });
+    throw failed(`cannot read the copy ${text}: ${clauseOf(error, text)}.`, { cause: error });
   }
 }
 
@@ -146,8 +145,7 @@ export async function requireNewest(place: Place, folder: DataFolder, isStandby:
 
 /** That a damaged log can be made anew from a copy, of which all is read. @throws as {@link requireNewest} */
 export async function requireHealing(place: Place, folder: DataFolder, isStandby: boolean): Promise<void> {
-  const parts = entriesIn(await requireNewest(place, folder, isStandby), null);
-  while (!(await parts.next()).done);
+  for await (const _ of entriesIn(await requireNewest(place, folder, isStandby), null));
   // Meanwhile this machine may have written more than the copy.
   await requireNewest(place, folder, isStandby);
 }

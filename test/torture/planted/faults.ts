@@ -84,7 +84,7 @@ log/apply-log.ts | recovery | each row has its position
   position[- + index-]
 store/checkpoint.ts | checkpoint | nothing of removed rows is left in unused parts of pages
   [-other.exec('VACUUM');-]
-copy/follow.ts | promotion | the file of a standby has nothing of removed rows
+copy/standby.ts | promotion | the file of a standby has nothing of removed rows
   takeLog(copied, log[-, () => rewrite(this.#db)-])
 log/compact.ts | compact | a log is rewritten only from a database that equals it
   const damage = [-damageOf(folder, found)-]{+null+};
@@ -141,18 +141,18 @@ copy/discarded.ts | wait | a restore loses no proposal, which nobody has seen
   const isProposed = {+false && +}keptCopies
 copy/source.ts | heal | a damaged log is made anew only from a copy with its newest entry
   if ([-!(await hasEntry(copied, mark))-]{+false+})
-copy/follow.ts | promotion | a machine that was promoted writes nothing behind another that took over
+copy/standby.ts | promotion | a machine that was promoted writes nothing behind another that took over
   took over.
       if ([-readRole(folder).promoted-]{+false+}) return;
-copy/follow.ts | promotion | what an old writer still adds to the copy holds up no change of the new one
+copy/standby.ts | promotion | what an old writer still adds to the copy holds up no change of the new one
   [-renewSpare(folder, (db) => db.prepare(SKIP_CHANGES).run(entry));-]
-copy/follow.ts | promotion | a standby knows no access.db that is newer than its log
+copy/standby.ts | promotion | a standby knows no access.db that is newer than its log
   await readCopiedAccess(place[-, change-])
-copy/follow.ts | promotion | rows that were removed while a standby was stopped are gone from its log
+copy/standby.ts | promotion | rows that were removed while a standby was stopped are gone from its log
   isBehind || ([-isOther && begin !== undefined && begin.firstEntry < first-]{+known !== null && isOther+}))
-copy/follow.ts | promotion | a machine whose entries the copy lacks is no standby of it
+copy/standby.ts | promotion | a machine whose entries the copy lacks is no standby of it
   if ({+false && +}isOther && end
-copy/follow.ts | promotion | a standby takes the writer's state of access.db
+copy/standby.ts | promotion | a standby takes the writer's state of access.db
   found.state.change <[-=-] state.change
 store/complete-restore.ts | standby | a restored standby knows itself before its first start
   of [...RESTORED_NAMES[-, basename(role)-]])

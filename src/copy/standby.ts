@@ -1,27 +1,34 @@
 /**
- * A standby: reads what is new in the copy, appends it to the log of this machine, and applies it to the databases, which
- * serve reads meanwhile. A promotion is an entry of the log like any other: whoever creates it is the writer.
+ * A standby: what the ingest thread does while its machine is one, and before it ingests after a promotion. It reads what is
+ * new in the copy, appends it to the log of this machine, and applies it to the databases, which serve reads meanwhile. A
+ * promotion is an entry of the log like any other: whoever creates it is the writer.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { findAccess, refreshSpare } from '../auth/spare-copy.ts';
-import { applyAfter, checkpointIfLarge, logApplier } from '../log/apply-log.ts';
+import { now } from '../clock.ts';
+import { streamWriter } from '../ingest/apply/stream-writer.ts';
+import type { CopySettings } from '../ingest/threads/ingest-messages.ts';
+import type { Standby, StandbyParts } from '../ingest/threads/ingest-thread.ts';
+import { waitForRoom } from '../ingest/threads/retry-pauses.ts';
+import { applyAfter } from '../log/apply-log.ts';
 import type { Commit } from '../log/format.ts';
 import { encodeFrame } from '../log/frame.ts';
 import { commitsBackwards, findTail } from '../log/log-reader.ts';
 import { commitAfter, LogWriter } from '../log/log-writer.ts';
 import type { Recovered } from '../log/recover.ts';
 import { listSegments } from '../log/segment.ts';
-import { epochTimes } from '../log/version-epoch.ts';
-import { failed } from '../refused.ts';
+import { epochTimes, monthBeforeEnd } from '../log/version-epoch.ts';
+import { failed, reasonOf, unlessError } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { checkpoint, rewrite } from '../store/checkpoint.ts';
+import { checkpoint, closeDetections, openDetections, rewrite } from '../store/checkpoint.ts';
 import { waitsForCopy } from '../store/copy-mode.ts';
 import { type Database, openContent, openDatabase } from '../store/database.ts';
-import { DatabaseBehind } from '../store/database-errors.ts';
-import type { DataFolder } from '../store/folder.ts';
+import { DatabaseBehind, isBehind, isDamage, isWriteLost } from '../store/database-errors.ts';
+import { type DataFolder, dataFolder } from '../store/folder.ts';
+import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
-import { keptCopies, noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
-import type { Now } from '../time.ts';
+import { keptCopies, noteKept, noteRole, PROMOTE, readRole, roleOf } from '../store/role.ts';
+import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import {
   type CopiedLog,
   entriesIn,
@@ -31,14 +38,134 @@ import {
   objectsFrom,
   partName,
 } from './copy-contents.ts';
+import { openPlace } from './open-place.ts';
 import { copiedChange, ownerOf, readCopiedAccess, requireOwn } from './own-copy.ts';
 import type { Place } from './place.ts';
-import { hasEntry, takeLog } from './source.ts';
+import { TakenOver } from './ship.ts';
+import { hasEntry, requireNewest, takeLog } from './source.ts';
 
+const RETRY_MS_MAX = MINUTE_MS;
 const SELECT_UNSTAMPED = 'SELECT first_position FROM delivery WHERE delivered_at IS NULL';
 const SKIP_CHANGES = 'UPDATE change SET number = max(number + 1000, 1000 * ?)';
 /** How often another machine may be faster before a promotion gives up. */
 const PROMOTE_TRIES = 5;
+
+/** A promotion that was asked for. */
+type Asked = ReturnType<typeof Promise.withResolvers<void>> & { readonly by: object };
+
+/** @returns what `runIngester` needs to follow and to be promoted */
+export function createStandby(): Standby {
+  const asked: Asked[] = [];
+  /** Null: this machine does not follow the copy now. */
+  let wake: (() => void) | null = null;
+  return {
+    async prepare(parts) {
+      const { copy, data, mode } = parts.settings;
+      const folder = dataFolder(data);
+      let { recovered } = parts;
+      if (mode === 'alone') return recovered;
+      if (copy?.standby && !readRole(folder).promoted) {
+        wake = () => parts.timer.wake();
+        recovered = { ...recovered, log: await follow(copy, folder, asked, parts) };
+        wake = null;
+      }
+      recovered = await beginEpoch(recovered, folder, (error) => waitForRoom(error, parts));
+      parts.setCondition('disk full', null);
+      return recovered;
+    },
+    async heal(data, copy) {
+      const folder = dataFolder(data);
+      const note = readRole(folder);
+      const isStandby = roleOf(note, copy) === 'standby';
+      const copied = await requireNewest(await openPlace(copy.to, copy), folder, isStandby).catch((error) => {
+        // The log may stay damaged: then nothing else finds it out. On a full disk, the next start does it again.
+        if (error instanceof TakenOver)
+          unlessError(undefined, () => noteRole(folder, { ...note, superseded: error.by }));
+        throw error;
+      });
+      await takeLog(copied, folder.log);
+    },
+    async promote(by) {
+      // The operation has asked whether this machine is a standby.
+      if (wake === null)
+        throw failed('detections.db is still being brought up to date. Try again when this standby follows.');
+      const promotion = { ...Promise.withResolvers<void>(), by };
+      asked.push(promotion);
+      wake();
+      await promotion.promise;
+    },
+  };
+}
+
+/** @param asked promotions, which are tried in turn. @returns the log, once this machine was promoted. @throws Stopping */
+async function follow(copy: CopySettings, folder: DataFolder, asked: Asked[], parts: StandbyParts) {
+  const { send, timer, stopped } = parts;
+  const onDelivered = (first_position: number, delivered_at: number) =>
+    send('delivered', { first_position, delivered_at });
+  const { db } = parts.recovered;
+  let { log } = parts.recovered;
+  let follower: Follower | null = null;
+  for (let waitMs = SECOND_MS; !readRole(folder).promoted; ) {
+    stopped.throwIfAborted();
+    timer.begin();
+    const promotion = asked.shift();
+    let failure: string | null = null;
+    try {
+      // After a failure, the place may come back as another one.
+      follower ??= new Follower(
+        { place: await openPlace(copy.to, copy), folder, now, onDelivered },
+        { db, log },
+      );
+      await (promotion === undefined ? follower.turn() : follower.promote(promotion.by));
+      promotion?.resolve();
+      waitMs = SECOND_MS;
+    } catch (error) {
+      promotion?.reject(error);
+      // It is a matter of this machine: the thread begins again, and recovers. After a lost write, only a start knows what the
+      // log has.
+      if (isBehind(error) || isDamage(error) || isWriteLost(error)) throw error;
+      [log, follower] = [follower?.log ?? log, null];
+      waitMs = Math.min(2 * waitMs, RETRY_MS_MAX);
+      failure = error instanceof LogDamage ? `the copy is damaged: ${reasonOf(error)}` : reasonOf(error);
+    }
+    // Whoever asked for a promotion knows why it failed.
+    if (promotion === undefined) send('following', failure);
+    if (!readRole(folder).promoted) await timer.sleep(waitMs);
+  }
+  return follower?.log ?? log;
+}
+
+/**
+ * What the old writer gave out behind the end of the copy is not known: versions and positions go beyond it.
+ * @param onError called with an error: it is tried again once that returns
+ */
+export async function beginEpoch(
+  recovered: Recovered,
+  folder: DataFolder,
+  onError: (error: unknown) => Promise<void>,
+): Promise<Recovered> {
+  const { epoch_due, ...note } = readRole(folder);
+  if (epoch_due === null) return recovered;
+  const { db, log } = recovered;
+  const writer = streamWriter({ db, log, folder: folder.log, now, onDelivered() {} });
+  const reason = `this machine took over from another writer, whose log ended at ${formatMs(now())} or later`;
+  const parted = monthBeforeEnd(db);
+  // The place gave this number to one machine: another one that was promoted, and whose end is lost, had another.
+  const epoch = { reason, orphans: 'to read', position: 0, number: epoch_due - 1, parted } as const;
+  for (let isNoted = false; !isNoted; )
+    try {
+      writer.applyPending();
+      if (epochTimes(db).length < epoch_due)
+        writer.commit(writer.begin(new Set(), epoch), { kind: 'epoch', reason });
+      noteRole(folder, { ...note, epoch_due: null });
+      isNoted = true;
+    } catch (error) {
+      await onError(error);
+    }
+  // A connection notes what one writer changes.
+  closeDetections(db);
+  return { ...recovered, db: openDetections(folder.detections) };
+}
 
 export interface FollowOptions {
   readonly place: Place;
@@ -158,7 +285,7 @@ export class Follower {
   }
 
   async #readEntries(): Promise<void> {
-    const { place, folder } = this.#options;
+    const { place, folder, now, onDelivered } = this.#options;
     const known = this.#generation;
     const end = this.log.last;
     const own = end?.entry ?? 0;
@@ -174,7 +301,18 @@ export class Follower {
     if (isBehind || (isOther && begin !== undefined && begin.firstEntry < first))
       await this.#takeLog(copied, first);
     this.#generation = copied.generation;
-    await this.#apply(copied);
+    try {
+      for await (const part of entriesIn(copied, this.log.last)) {
+        this.log.adopt(part);
+        this.#newest = part.commit ?? this.#newest;
+      }
+    } finally {
+      this.log.rollback();
+    }
+    await this.#applyRest();
+    // The writer knows the time of a delivery only with its next entry: until then it is that of applying.
+    const row = this.#db.prepare<[], { first_position: number }>(SELECT_UNSTAMPED).get();
+    if (row !== undefined) onDelivered(row.first_position, now());
   }
 
   /** @param first its first entry */
@@ -194,32 +332,9 @@ export class Follower {
   /** Applies what the log has, and the database does not yet. */
   async #applyRest(): Promise<void> {
     if ((readLogMark(this.#db)?.entry ?? 0) >= (this.log.last?.entry ?? 0)) return;
+    // Durable in the log before the database has it.
     this.log.sync();
     await applyAfter(this.#db, { ...this.#options, onProgress() {}, between: () => nextTurn() });
-  }
-
-  async #apply(copied: CopiedLog): Promise<void> {
-    const { now, onDelivered } = this.#options;
-    const applier = logApplier(this.#db);
-    try {
-      for await (const part of entriesIn(copied, this.log.last)) {
-        // Durable in the log before the database has it.
-        this.log.adopt(part);
-        if (part.commit !== null) {
-          this.log.sync();
-          this.#newest = part.commit;
-        }
-        applier.apply(part);
-        checkpointIfLarge(this.#db);
-      }
-      applier.commit();
-    } finally {
-      applier.rollback();
-      this.log.rollback();
-    }
-    // The writer knows the time of a delivery only with its next entry: until then it is that of applying.
-    const row = this.#db.prepare<[], { first_position: number }>(SELECT_UNSTAMPED).get();
-    if (row !== undefined) onDelivered(row.first_position, now());
   }
 }
 
