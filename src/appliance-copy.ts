@@ -95,7 +95,7 @@ export function createApplianceCopy(
     const telling = setInterval(tell, MINUTE_MS).unref();
     for (let waitMs = SECOND_MS; !isClosed; ) {
       timer.begin();
-      await bringUpToDate().catch(failed);
+      await bringUpToDate().catch((error) => (error instanceof TakenOver ? takenOver : failed)(error));
       tell();
       waitMs = failure === null ? SECOND_MS : Math.min(2 * waitMs, RETRY_MS_MAX);
       if (!isClosed) await timer.sleep(paced(waitMs));
@@ -133,10 +133,6 @@ export function createApplianceCopy(
   }
 
   function failed(error: unknown): void {
-    if (error instanceof TakenOver) {
-      takenOver(error.by);
-      return;
-    }
     const reason = isDiskFull(error) ? fullHere : clauseOf(error, to);
     if (failure === null) log.warn({ to, reason }, 'cannot write the copy: it is tried again');
     failure = reason;
@@ -150,11 +146,9 @@ export function createApplianceCopy(
     const isLate = behindSinceMs !== null && now() - behindSinceMs >= BEHIND_MS_MAX;
     const isWaiting = proposed !== null && (failure !== null || isLate);
     const isFullHere = failure === fullHere;
-    const since =
-      contactMs === null
-        ? 'It has not answered since the start'
-        : `It answered last at ${formatMs(contactMs)}`;
-    const detail = `${to}: ${failure ?? 'it is being written'}. ${since}`;
+    const contact =
+      contactMs === null ? 'has not answered since the start' : `answered last at ${formatMs(contactMs)}`;
+    const detail = `${to}: ${failure ?? 'it is being written'}. It ${contact}`;
     conditions.set('disk full', isWaiting && isFullHere ? failure : null, 'copy');
     conditions.set('copy behind', isLate && !isWaiting ? detail : null);
     const held = isWaiting && !isFullHere ? `${detail}. Ingest waits for it` : null;
@@ -181,7 +175,7 @@ export function createApplianceCopy(
     }
   }
 
-  function takenOver(by: string): void {
+  function takenOver({ by }: TakenOver): void {
     isClosed = true;
     role = 'superseded';
     log.error({ by }, 'another machine took over: ingest stops, and clients get 503');
@@ -200,10 +194,9 @@ export function createApplianceCopy(
   /** Null: not known. */
   function entriesBehind(): number | null {
     if (role === 'standby') return failure === null ? 0 : null;
+    if (contactMs === null) return null;
     // The database may not be readable now.
-    return contactMs === null
-      ? null
-      : unlessError(null, () => (applied()?.entry ?? 0) - (copied?.entry ?? 0));
+    return unlessError(null, () => (applied()?.entry ?? 0) - (copied?.entry ?? 0));
   }
 
   return {
@@ -255,10 +248,7 @@ export function createApplianceCopy(
       if (reason !== null && failure === null)
         log.warn({ to, reason }, 'cannot read the copy: it is tried again');
       if (reason === null) answered();
-      else {
-        failure = clauseOf(reason);
-        behindSinceMs ??= contactMs;
-      }
+      else [failure, behindSinceMs] = [clauseOf(reason), behindSinceMs ?? contactMs];
       tell();
     },
     promoted(): void {

@@ -36,18 +36,18 @@ export const register = defineCommand({
     const config = configOf(self);
     const { dataFolder: data } = config;
     using progress = createProgress();
-    const { root: drop, parse } = dropNames(config);
+    const drop = dropNames(config);
     requireOwner(dataFolder(data));
     const source = await openCopy(src, config.copy);
     const { standby } = config.copy;
-    const into = { data, drop, parse, replace, standby, untilMs };
+    const into = { data, drop, replace, standby, untilMs };
     const restored = await restore({ source, ...into, onProgress: progress.update, now: Date.now });
     if ('earlier' in restored)
       return {
         value: { completed_earlier_restore: true, data, replaced: restored.earlier },
         text: `An earlier restore into ${data} had been interrupted. It is now complete, and nothing else was done.${replacedText(restored.earlier)}\n\nTo restore ${source.text} instead, run the command again with --replace.`,
       };
-    const asked = { untilMs, isStandby: standby, parse };
+    const asked = { untilMs, isStandby: standby, parse: drop.parse };
     return {
       value: { completed_earlier_restore: false, data, ...restored },
       text: () => restoredText(data, restored, asked, installationOptions(self, config)),

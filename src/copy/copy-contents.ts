@@ -57,27 +57,21 @@ const numberOf = (generation: string) => Number.parseInt(generation, 10);
 export const generationAfter = (generation: string) =>
   `${String(numberOf(generation) + 1).padStart(4, '0')}-${randomBytes(4).toString('hex')}`;
 
-/** Deletes what an older generation has but its change to the next, and drafts of generations that did not come. */
-export async function deleteBefore({ place, generation, changes }: CopiedLog): Promise<void> {
-  for (const folder of ['log/', 'large/'])
-    for (const name of await place.list(folder, '')) {
-      const [, other = ''] = name.split('/');
-      const isOlder = other !== generation && numberOf(other) <= numberOf(generation);
-      if (isOlder && !changes.includes(name)) await place.delete(name);
-    }
+async function deleteBelow(place: Place, prefixes: readonly string[], isGone: (name: string) => boolean) {
+  for (const prefix of prefixes)
+    for (const name of await place.list(prefix, '')) if (isGone(name)) await place.delete(name);
 }
 
+/** Deletes what an older generation has but its change to the next, and drafts of generations that did not come. */
+export const deleteBefore = ({ place, generation, changes }: CopiedLog) =>
+  deleteBelow(place, ['log/', 'large/'], (name) => {
+    const [, other = ''] = name.split('/');
+    return other !== generation && numberOf(other) <= numberOf(generation) && !changes.includes(name);
+  });
+
 /** Deletes what nothing leads to, if the place allows it now: it takes up the room that the next attempt needs. */
-export async function discard(
-  place: Place,
-  prefixes: readonly string[],
-  kept: readonly string[] = [],
-): Promise<void> {
-  try {
-    for (const prefix of prefixes)
-      for (const name of await place.list(prefix, '')) if (!kept.includes(name)) await place.delete(name);
-  } catch {}
-}
+export const discard = (place: Place, prefixes: readonly string[], kept: readonly string[] = []) =>
+  deleteBelow(place, prefixes, (name) => !kept.includes(name)).catch(() => {});
 
 const padded = (number: number) => String(number).padStart(16, '0');
 
@@ -118,9 +112,8 @@ const Pointer = Type.Union([
   }),
 ]);
 
-export function pointerContent(pointer: Static<typeof Pointer>): Buffer {
-  return encodeFrame('header', `${JSON.stringify(pointer)}\n`);
-}
+export const pointerContent = (pointer: Static<typeof Pointer>) =>
+  encodeFrame('header', `${JSON.stringify(pointer)}\n`);
 
 export type OnProgress = (what: string, done: number, total: number) => void;
 

@@ -2,12 +2,11 @@
  * What a restore discards: entries that the restored log does not have. Clients may have read what they said, so
  * positions, version epochs and detections of them count for the epoch that the restore begins.
  */
-import { rmSync, truncateSync } from 'node:fs';
 import { isObject } from '../is-object.ts';
 import { REMOVE } from '../log/compact.ts';
 import { type Mark, parse } from '../log/format.ts';
 import { commitsBackwards, entriesAfter } from '../log/log-reader.ts';
-import { listSegments, SegmentReader } from '../log/segment.ts';
+import { cutAfter } from '../log/segment.ts';
 import { failed } from '../refused.ts';
 import { waitsForCopyIn } from '../store/copy-mode.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -76,17 +75,7 @@ export function cutLog(log: string, untilMs: number, given: Given) {
   const kept = commitsBackwards(log).find(({ at }) => (parseInstant(at) ?? 0) <= untilMs);
   if (kept === undefined) throw failed(`it contains nothing from before ${formatMs(untilMs)}`);
   const cut = given.addAfter(log, kept);
-  for (const segment of listSegments(log).toReversed()) {
-    if (segment.firstEntry > kept.entry) {
-      rmSync(segment.path);
-      continue;
-    }
-    using reader = new SegmentReader(segment);
-    reader.skipTo(kept.entry);
-    // The recovery that follows puts what is left into a new file, and syncs it.
-    truncateSync(segment.path, reader.end);
-    break;
-  }
+  cutAfter(log, kept.entry);
   return cut;
 }
 
@@ -98,12 +87,7 @@ export function cutLog(log: string, untilMs: number, given: Given) {
  *   infinite: all of the restored ones; null: that is not known
  * @throws LogDamage, LogFailure if the restored log cannot be read
  */
-export function replacedHistory(
-  live: DataFolder,
-  stage: Pick<DataFolder, 'log'>,
-  given: Given,
-  copy: string,
-): { readonly isSame: boolean; readonly parted: number | null } {
+export function replacedHistory(live: DataFolder, stage: DataFolder, given: Given, copy: string) {
   const restored = new Map(commitsBackwards(stage.log).map(({ entry, id }) => [entry, id]));
   const first = addLost(given, live, restored, copy);
   // A read may fail once.

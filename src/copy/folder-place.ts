@@ -18,6 +18,7 @@ const LEFT_OVER_MS = 24 * 60 * 60 * 1000;
 
 /** For each operation, besides a second for each MiB that it moves. */
 const LIMIT_MS = 30_000;
+const READ = { flag: constants.O_RDONLY | constants.O_NOFOLLOW };
 /** No object that is read should be larger. */
 const READ_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -42,12 +43,7 @@ const overdue = new HangingCalls<unknown>();
  * fill another disk. One that was there and has gone is not made again.
  * @param link of node:fs/promises, and the times: tests change them
  */
-export function openFolderPlace(
-  path: string,
-  link = files.link,
-  limitMs = LIMIT_MS,
-  againMs?: number,
-): Place {
+export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT_MS, againMs?: number) {
   const root = resolve(path);
   /** Whether the folder was there, and outlasts a power failure. */
   let wasThere = false;
@@ -139,17 +135,21 @@ export function openFolderPlace(
     );
 
   return {
-    text: path,
+    text: root,
     create: (name, content) => guarded(() => create(name, content), content.length),
     list: (prefix, after) => guarded(() => find(prefix, after)),
-    read: (name) => guarded(() => unlessAbsent(readObject(join(root, name)), null), READ_BYTES_MAX),
+    read: (name) =>
+      guarded(
+        () => unlessAbsent<Buffer | null>(files.readFile(join(root, name), READ), null),
+        READ_BYTES_MAX,
+      ),
     delete: (name) =>
       guarded(async () => {
         const target = join(root, name);
         const remove = files.unlink(target).then(() => true);
         if (await unlessAbsent(remove, false)) await syncFolder(dirname(target));
       }),
-  };
+  } satisfies Place;
 }
 
 async function syncFolder(path: string): Promise<void> {
@@ -157,9 +157,6 @@ async function syncFolder(path: string): Promise<void> {
   // SMB shares have no such call.
   await unlessCode(folder.sync(), 'EINVAL', undefined);
 }
-
-const readObject = (path: string): Promise<Buffer | null> =>
-  files.readFile(path, { flag: constants.O_RDONLY | constants.O_NOFOLLOW });
 
 /** One that cannot be deleted is left: it stands in nobody's way. */
 async function deleteLeftOver(path: string): Promise<void> {

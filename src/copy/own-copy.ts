@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type AccessState, contentOf, readAccessState } from '../auth/spare-copy.ts';
+import { contentOf, type FoundCopy, readAccessState } from '../auth/spare-copy.ts';
 import { failed, Refused } from '../refused.ts';
 import { openContent } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -16,6 +16,9 @@ import type { Place } from './place.ts';
 
 export const INSTALLATION = 'installation.json';
 export const SECRET = 'secret';
+/** A state of `access.db`. */
+export type SoundAccess = Extract<FoundCopy, { kind: 'sound' }>;
+
 const ACCESS = 'access/';
 const ACCESS_NAME = /^access\/(\d{16})\.db\.zst$/;
 /** Copies of access.db that are kept. */
@@ -85,7 +88,7 @@ export async function requireOwn(place: Place, folder: DataFolder, installation:
     throw left(place, 'its secret is another one than that of this installation');
   const there = await place.read(SECRET);
   if (there?.equals(secret)) return owner.copy;
-  if (there !== null) await place.delete(SECRET);
+  await place.delete(SECRET);
   await place.create(SECRET, secret);
   return owner.copy;
 }
@@ -140,8 +143,9 @@ export async function requireEarlierAccess(place: Place, content: Buffer): Promi
   using here = openContent(content);
   const last = there.prepare<[], object>(SELECT_LAST_AUDITED).get();
   if (last !== undefined && here.prepare(SELECT_AUDITED).get(last) === undefined)
-    throw failed(
-      `${place.text} is left as it is: it has changes of accounts and keys that this machine lacks. To take them over, run: wirewatch restore ${place.text} --replace`,
+    throw left(
+      place,
+      `it has changes of accounts and keys that this machine lacks. To take them over, run: wirewatch restore ${place.text} --replace`,
     );
 }
 
@@ -156,7 +160,7 @@ const soundAccess = (place: Place) =>
  * Writes `access.db` to a copy that has an earlier state of it, and deletes old states.
  * @throws Unreachable; Refused `failed` if the copy has a later state
  */
-export async function writeAccess(place: Place, { change }: AccessState, content: Buffer): Promise<void> {
+export async function writeAccess(place: Place, { state: { change }, content }: SoundAccess): Promise<void> {
   if ((await soundAccess(place)) === null) await place.delete(accessName(change));
   await place.create(accessName(change), await pack(content));
   const there = await readCopiedAccess(place);

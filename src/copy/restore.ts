@@ -12,7 +12,6 @@ import { openAccess } from '../auth/open-access.ts';
 import { removedSince } from '../auth/removal.ts';
 import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
-import { type NameParser, parseFileName } from '../exports/file-name.ts';
 import { type Epoch, streamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/files/orphaned.ts';
 import { REMOVE } from '../log/compact.ts';
@@ -60,9 +59,7 @@ export interface RestoreOptions {
   /** Restores the state at this time, epoch milliseconds; null: the newest. */
   readonly untilMs: number | null;
   /** The drop folder, whose archive may contain newer files. */
-  readonly drop: string;
-  /** For names of the setting `file_name`; without it, there are none. */
-  readonly parse?: NameParser;
+  readonly drop: Parameters<typeof orphanedFiles>[1];
   readonly now: Now;
   readonly onProgress: OnProgress;
 }
@@ -258,7 +255,7 @@ type LostEnd = { parted: number | null; isLater: boolean; removed: ReadonlyMap<n
  *   without a record; `goneIds`: of detections that no longer exist
  */
 async function makeDetections(
-  { drop, parse = parseFileName, standby, untilMs, now, onProgress }: RestoreOptions,
+  { drop, standby, untilMs, now, onProgress }: RestoreOptions,
   stage: DataFolder,
   given: Given,
   lost: LostEnd | null,
@@ -294,7 +291,7 @@ async function makeDetections(
         writer.commit(applier, { kind: REMOVE, subscription });
       }
     }
-    const orphans = lost !== null || standby === true ? orphanedFiles(db, { root: drop, parse }) : [];
+    const orphans = lost !== null || standby === true ? orphanedFiles(db, drop) : [];
     const exists = db.prepare('SELECT 1 FROM detection WHERE id = ?');
     const goneIds = [...given.undone].filter((id) => exists.get(id) === undefined).sort();
     const detections = db.prepare<[], number>('SELECT count(*) FROM detection').pluck().get() ?? 0;

@@ -10,7 +10,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FoundCopy } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
 import { commitsBackwards, entriesAfter, placeOf, type ReadTo } from '../log/log-reader.ts';
-import { listSegments, type Segment, SegmentReader } from '../log/segment.ts';
+import { entriesOf, listSegments, type Segment } from '../log/segment.ts';
 import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
@@ -30,14 +30,12 @@ import {
   pieceNames,
   pointerContent,
 } from './copy-contents.ts';
-import { left, requireEarlierAccess, requireOwn, writeAccess } from './own-copy.ts';
+import { left, requireEarlierAccess, requireOwn, type SoundAccess, writeAccess } from './own-copy.ts';
 import type { Place } from './place.ts';
 
 const PART_BYTES = 8 * 1024 * 1024;
 /** A closed segment with more parts than this becomes one object. */
 const PARTS_MAX = 8;
-
-type SoundAccess = Extract<FoundCopy, { kind: 'sound' }>;
 
 /** Where a generation of a copy ends. */
 interface CopyEnd {
@@ -100,8 +98,8 @@ export class Shipper {
   /** The end that was read or written last; null: it must be read. */
   #end: CopyEnd | null = null;
   #readTo: ReadTo | null = null;
-  /** The id of the copy; null: it must be read. */
-  #copy: string | null = null;
+  /** Its id, and where it is, once that was read. */
+  #copy = { copy: '', to: '' };
   /** The change of access.db that the copy has; null: not known. */
   #change: number | null = null;
 
@@ -132,11 +130,10 @@ export class Shipper {
       throw failed(
         `${this.#folder.access} and its spare copy are damaged or missing. To see more: wirewatch verify`,
       );
-    const { state, content } = access;
     while (!(await this.#shipLog(end, access)));
-    if (this.#change === state.change) return;
-    await writeAccess(this.place, state, content);
-    this.#change = state.change;
+    if (this.#change === access.state.change) return;
+    await writeAccess(this.place, access);
+    this.#change = access.state.change;
   }
 
   /** @returns false: another process wrote meanwhile, and it must be tried again */
@@ -163,13 +160,13 @@ export class Shipper {
   async #findEnd({ state, content }: SoundAccess): Promise<CopyEnd> {
     const folder = this.#folder;
     ensureRole(folder);
-    this.#copy = await requireOwn(this.place, folder, state.installation, this.#mayBeginAnew);
-    this.#mayBeginAnew = false;
+    const copy = await requireOwn(this.place, folder, state.installation, this.#mayBeginAnew);
+    [this.#copy, this.#mayBeginAnew] = [{ copy, to: this.place.text }, false];
     const copied = await findLog(this.place);
     const { generation, changes, objects } = copied;
     if (changes.length > 0) await deleteBefore(copied);
     // Where a snapshot has taken the place of its last entry, only the note tells whose it is.
-    const kept = keptCopies(folder).get(this.#copy)?.ids;
+    const kept = keptCopies(folder).get(copy)?.ids;
     const newest = objects.at(-1);
     const last = newest === undefined ? null : await this.#lastIn(newest, kept ?? []);
     const found = last === null ? 'known' : placeOf(folder.log, last);
@@ -221,7 +218,7 @@ export class Shipper {
       }
       if (readTo === null) continue;
       const { last } = readTo;
-      if (!isDraft) this.#note([end.last, last]);
+      if (!isDraft) noteKept(this.#folder, this.#copy, [end.last, last]);
       if (pieces.length > 0) content = pointerContent({ large: pieces });
       if (!(await this.#claim(generation, first, content))) return null;
       // Those of earlier attempts. Where the claim is lost, an answer may be: then the part that has them is there.
@@ -288,7 +285,7 @@ export class Shipper {
     if (piece !== undefined && piece < pieceNames(generation, firstEntry)) return;
     // Where an earlier log had other segments, a part may reach beyond this one.
     if ((await commitsIn(this.place, newest.name)).at(-1)?.id !== last.id) return;
-    await this.place.create(merged, await contentOf(segment, last));
+    await this.place.create(merged, await entriesOf(segment, last));
     for (const { name } of parts) await this.place.delete(name);
   }
 
@@ -301,25 +298,9 @@ export class Shipper {
       throw error;
     });
     if (made === null) return null;
-    this.#note([old.last, made.last]);
+    noteKept(this.#folder, this.#copy, [old.last, made.last]);
     const content = pointerContent({ generation, machine: readRole(this.#folder).machine });
     if (await this.#claim(old.generation, (old.last?.entry ?? 0) + 1, content)) this.#isAnew = false;
     return null;
   }
-
-  #note(marks: readonly (Mark | null)[]): void {
-    noteKept(this.#folder, { copy: this.#copy ?? '', to: this.place.text }, marks);
-  }
-}
-
-/** The entries of a closed segment up to its last one, as one content. @throws LogDamage, LogFailure */
-async function contentOf(segment: Segment, last: Mark): Promise<Buffer> {
-  using reader = new SegmentReader(segment);
-  const frames: Buffer[] = [];
-  for (let part = reader.next(); part !== null; part = reader.next()) {
-    frames.push(part.frame.bytes);
-    await nextTurn();
-  }
-  if (reader.last?.id !== last.id) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-  return Buffer.concat(frames);
 }

@@ -2,23 +2,22 @@
  * What is made of a copy: a new installation, and the log of a machine in which that is damaged or was not compacted. The copy
  * has the entries byte for byte.
  */
-import { mkdirSync, renameSync, rmSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { mkdirSync, rmSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import type { Mark } from '../log/format.ts';
 import { commitsBackwards } from '../log/log-reader.ts';
 import { LogWriter } from '../log/log-writer.ts';
-import { draftOf, listSegments, segmentPath, snapshotPath, tidyLog } from '../log/segment.ts';
+import { draftOf, takeDraft, tidyLog } from '../log/segment.ts';
 import { clauseOf, failed, Refused, reasonOf } from '../refused.ts';
 import { waitsForCopyIn } from '../store/copy-mode.ts';
-import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
+import { type DataFolder, writeWhole } from '../store/folder.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { keptCopies } from '../store/role.ts';
 import { type CopiedLog, commitsIn, entriesIn, findLog, type OnProgress } from './copy-contents.ts';
 import { openPlace } from './open-place.ts';
 import { ownerOf, readCopiedAccess, readCopiedSecret } from './own-copy.ts';
-import { isBucket, type Place, type PlaceSettings } from './place.ts';
+import type { Place, PlaceSettings } from './place.ts';
 import { refuseTakenOver } from './ship.ts';
 
 /**
@@ -26,13 +25,12 @@ import { refuseTakenOver } from './ship.ts';
  * @throws Refused `failed` if there is no copy, or it cannot be read
  */
 export async function openCopy(given: string, settings: PlaceSettings): Promise<Place> {
-  const text = isBucket(given) ? given : resolve(given);
   try {
-    const place = await openPlace(text, settings);
+    const place = await openPlace(given, settings);
     if ((await ownerOf(place)) === null) throw new Error('it contains no copy');
     return place;
   } catch (error) {
-    throw failed(`cannot read the copy ${text}: ${clauseOf(error, text)}.`, { cause: error });
+    throw failed(`cannot read the copy ${given}: ${clauseOf(error, given)}.`, { cause: error });
   }
 }
 
@@ -46,17 +44,16 @@ export async function loadCopy(place: Place, stage: DataFolder, onProgress: OnPr
   const { content } = await readCopiedAccess(place);
   writeWhole(stage.access, content);
   writeWhole(stage.secret, await readCopiedSecret(place));
-  const load = async () => {
-    rmSync(stage.log, { recursive: true, force: true });
-    mkdirSync(stage.log, { mode: 0o700 });
-    await writeLog(await findLog(place), stage.log, onProgress);
-  };
-  // Again where it is damaged: an object may have gone meanwhile, with another in its place.
-  await load().catch((error) => {
-    if (!(error instanceof LogDamage)) throw error;
-    return load();
-  });
-  return (await ownerOf(place))?.copy ?? '';
+  for (let isAgain = false; ; isAgain = true)
+    try {
+      rmSync(stage.log, { recursive: true, force: true });
+      mkdirSync(stage.log, { mode: 0o700 });
+      await writeLog(await findLog(place), stage.log, onProgress);
+      return (await ownerOf(place))?.copy ?? '';
+    } catch (error) {
+      // An object may have gone meanwhile, with another in its place.
+      if (isAgain || !(error instanceof LogDamage)) throw error;
+    }
 }
 
 /**
@@ -98,8 +95,7 @@ async function writeLog(copied: CopiedLog, folder: string, onProgress?: OnProgre
 }
 
 /**
- * Puts the log of a copy in place of the local one. Whoever reads that meanwhile finds each entry, or damage. A log that
- * begins with a snapshot is in place by one name, whatever a crash leaves; of another one, a crash may leave damage.
+ * Puts the log of a copy in place of the local one.
  * @param onRead called once it is on the disk, and before it is in place
  * @throws Unreachable, LogDamage, LogFailure
  */
@@ -107,17 +103,7 @@ export async function takeLog(copied: CopiedLog, log: string, onRead = () => {})
   tidyLog(log);
   await writeLog(copied, draftOf(log));
   onRead();
-  const replaced = new Set(listSegments(log).map(({ path }) => path));
-  for (const { path, firstEntry } of listSegments(draftOf(log))) {
-    const isSnapshot = firstEntry > 1 && firstEntry === copied.objects[0]?.first;
-    const target = isSnapshot ? snapshotPath(log, firstEntry) : segmentPath(log, firstEntry);
-    renameSync(path, target);
-    replaced.delete(target);
-  }
-  // Before a segment goes that was replaced.
-  syncFolder(log);
-  for (const path of replaced) rmSync(path);
-  syncFolder(log);
+  takeDraft(log, copied.objects[0]?.first ?? 1);
 }
 
 /**

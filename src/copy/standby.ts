@@ -102,6 +102,7 @@ async function follow(copy: CopySettings, folder: DataFolder, asked: Asked[], pa
   const { send, timer, stopped } = parts;
   const onDelivered = (first_position: number, delivered_at: number) =>
     send('delivered', { first_position, delivered_at });
+  const open = () => openPlace(copy.to, copy);
   const { db } = parts.recovered;
   let { log } = parts.recovered;
   let follower: Follower | null = null;
@@ -112,10 +113,7 @@ async function follow(copy: CopySettings, folder: DataFolder, asked: Asked[], pa
     let failure: string | null = null;
     try {
       // After a failure, the place may come back as another one.
-      follower ??= new Follower(
-        { place: await openPlace(copy.to, copy), folder, now, onDelivered },
-        { db, log },
-      );
+      follower ??= new Follower({ place: await open(), folder, now, onDelivered }, { db, log });
       await (promotion === undefined ? follower.turn() : follower.promote(promotion.by));
       promotion?.resolve();
       waitMs = SECOND_MS;
@@ -152,13 +150,13 @@ export async function beginEpoch(
   const parted = monthBeforeEnd(db);
   // The place gave this number to one machine: another one that was promoted, and whose end is lost, had another.
   const epoch = { reason, orphans: 'to read', position: 0, number: epoch_due - 1, parted } as const;
-  for (let isNoted = false; !isNoted; )
+  for (;;)
     try {
       writer.applyPending();
       if (epochTimes(db).length < epoch_due)
         writer.commit(writer.begin(new Set(), epoch), { kind: 'epoch', reason });
       noteRole(folder, { ...note, epoch_due: null });
-      isNoted = true;
+      break;
     } catch (error) {
       await onError(error);
     }

@@ -159,7 +159,7 @@ store/complete-restore.ts | standby | a restored standby knows itself before its
 hanging-calls.ts | folder-place | a share that hangs takes two threads
   [-second === undefined && -]performance.now()
 copy/ship.ts | own-copy | access.db of a copy is not newer than its log
-  {+await writeAccess(this.place, state, content);
+  {+await writeAccess(this.place, access);
       +}while (!(await this.#shipLog(end, access)))
 copy/own-copy.ts | own-copy | a copy with another secret is left alone
   if ([-owner.secret_sha256 !== secret_sha256-]{+false+})
