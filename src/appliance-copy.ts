@@ -9,7 +9,6 @@ import { type FoundCopy, findAccess } from './auth/spare-copy.ts';
 import * as clock from './clock.ts';
 import type { Config } from './config/load.ts';
 import { openPlace, openTried } from './copy/open-place.ts';
-import { refuseEmptied } from './copy/own-copy.ts';
 import { Shipper, TakenOver } from './copy/ship.ts';
 import { requireHealing, verifyCopy } from './copy/source.ts';
 import type { Conditions } from './health/alert-conditions.ts';
@@ -76,14 +75,13 @@ export function createApplianceCopy(
   let behindSinceMs: number | null = now();
   /** Why the place cannot be written or read now; null: it can. */
   let failure: string | null = null;
-  /** Whether that is because the disk of this machine is full. */
-  let isFullHere = false;
+  const fullHere = `the disk of ${folder.root} is full`;
 
   let shipper: Shipper | null = null;
   let copied: Mark | null = null;
   let found: FoundCopy | null = null;
   /** Monotonic. */
-  let lookedMs = Number.NEGATIVE_INFINITY;
+  let lookedMs = 0;
   /** The verification of the log after which the copy was read last. */
   let verifiedAt = copyVerifiedAt(folder);
   let isVerifying = false;
@@ -97,7 +95,7 @@ export function createApplianceCopy(
     const telling = setInterval(tell, MINUTE_MS).unref();
     for (let waitMs = SECOND_MS; !isClosed; ) {
       timer.begin();
-      await bringUpToDate().catch(failed);
+      await bringUpToDate().catch((error) => (error instanceof TakenOver ? takenOver : failed)(error));
       tell();
       waitMs = failure === null ? SECOND_MS : Math.min(2 * waitMs, RETRY_MS_MAX);
       if (!isClosed) await timer.sleep(paced(waitMs));
@@ -109,17 +107,12 @@ export function createApplianceCopy(
     const isSameAccess = found?.kind === 'sound' && found.state.change === access.change();
     const isNew = proposed !== null || !isSameAccess || copied?.id !== applied()?.id;
     if (isNew) behindSinceMs ??= now();
-    else if (failure === null && performance.now() - lookedMs < LOOK_EVERY_MS) return;
+    else if (shipper !== null && performance.now() - lookedMs < LOOK_EVERY_MS) return;
     lookedMs = performance.now();
     const isAnew = isDamaged;
     // What is being written, for the first time or anew, would look damaged.
     if (shipper !== null) void verifyKept(shipper, copied?.entry ?? 0);
-    else {
-      const place = await open();
-      // A share that is not mounted must not be filled.
-      await refuseEmptied(place, folder);
-      shipper = new Shipper(place, folder, { isAnew });
-    }
+    else shipper = new Shipper(await open(), folder, { isAnew });
     // Before the end of the log is found.
     if (found === null || !isSameAccess) found = findAccess(folder);
     const end = proposed?.entry ?? applied();
@@ -136,16 +129,11 @@ export function createApplianceCopy(
   }
 
   function answered(): void {
-    [failure, isFullHere, contactMs, behindSinceMs] = [null, false, now(), null];
+    [failure, contactMs, behindSinceMs] = [null, now(), null];
   }
 
   function failed(error: unknown): void {
-    if (error instanceof TakenOver) {
-      takenOver(error.by);
-      return;
-    }
-    isFullHere = isDiskFull(error);
-    const reason = isFullHere ? `the disk of ${folder.root} is full` : clauseOf(error, to);
+    const reason = isDiskFull(error) ? fullHere : clauseOf(error, to);
     if (failure === null) log.warn({ to, reason }, 'cannot write the copy: it is tried again');
     failure = reason;
     // A place may have come back as another one.
@@ -157,11 +145,10 @@ export function createApplianceCopy(
   function tell(): void {
     const isLate = behindSinceMs !== null && now() - behindSinceMs >= BEHIND_MS_MAX;
     const isWaiting = proposed !== null && (failure !== null || isLate);
-    const since =
-      contactMs === null
-        ? 'It has not answered since the start'
-        : `It answered last at ${formatMs(contactMs)}`;
-    const detail = `${to}: ${failure ?? 'it is being written'}. ${since}`;
+    const isFullHere = failure === fullHere;
+    const contact =
+      contactMs === null ? 'has not answered since the start' : `answered last at ${formatMs(contactMs)}`;
+    const detail = `${to}: ${failure ?? 'it is being written'}. It ${contact}`;
     conditions.set('disk full', isWaiting && isFullHere ? failure : null, 'copy');
     conditions.set('copy behind', isLate && !isWaiting ? detail : null);
     const held = isWaiting && !isFullHere ? `${detail}. Ingest waits for it` : null;
@@ -179,7 +166,7 @@ export function createApplianceCopy(
       // A restart before this, or before a damaged copy is rewritten, has it read again.
       if (findings.length === 0 && entries >= written) return noteCopyVerified(folder, at);
       log.warn({ to, findings, entries, written }, 'the copy is damaged: it is rewritten');
-      [isDamaged, shipper, lookedMs] = [true, null, Number.NEGATIVE_INFINITY];
+      [isDamaged, shipper] = [true, null];
       timer.wake();
     } catch (error) {
       log.warn({ to, reason: reasonOf(error) }, 'cannot verify the copy');
@@ -188,7 +175,7 @@ export function createApplianceCopy(
     }
   }
 
-  function takenOver(by: string): void {
+  function takenOver({ by }: TakenOver): void {
     isClosed = true;
     role = 'superseded';
     log.error({ by }, 'another machine took over: ingest stops, and clients get 503');
@@ -207,10 +194,9 @@ export function createApplianceCopy(
   /** Null: not known. */
   function entriesBehind(): number | null {
     if (role === 'standby') return failure === null ? 0 : null;
+    if (contactMs === null) return null;
     // The database may not be readable now.
-    return contactMs === null
-      ? null
-      : unlessError(null, () => (applied()?.entry ?? 0) - (copied?.entry ?? 0));
+    return unlessError(null, () => (applied()?.entry ?? 0) - (copied?.entry ?? 0));
   }
 
   return {
@@ -241,18 +227,14 @@ export function createApplianceCopy(
       if (to === '' || isHealing) return false;
       isHealing = true;
       const isWanted = () => !isClosed && isDamaged();
-      let told = '';
-      for (let waitMs = MINUTE_MS; isWanted(); waitMs = Math.min(2 * waitMs, HOUR_MS)) {
+      for (let waitMs = MINUTE_MS; isWanted(); waitMs = Math.min(2 * waitMs, HOUR_MS))
         try {
           await requireHealing(await openPlace(to, copy), folder, role === 'standby');
           break;
         } catch (error) {
-          const reason = reasonOf(error);
-          if (reason !== told) log.warn({ reason }, 'the damaged log cannot be rebuilt from the copy');
-          told = reason;
+          log.warn({ reason: reasonOf(error) }, 'the damaged log cannot be rebuilt from the copy');
           await sleep(paced(waitMs), undefined, { ref: false });
         }
-      }
       isHealing = false;
       return isWanted();
     },
@@ -266,10 +248,7 @@ export function createApplianceCopy(
       if (reason !== null && failure === null)
         log.warn({ to, reason }, 'cannot read the copy: it is tried again');
       if (reason === null) answered();
-      else {
-        failure = clauseOf(reason);
-        behindSinceMs ??= contactMs;
-      }
+      else [failure, behindSinceMs] = [clauseOf(reason), behindSinceMs ?? contactMs];
       tell();
     },
     promoted(): void {

@@ -17,7 +17,7 @@ async function work(port: MessagePort): Promise<void> {
   switch (role.role) {
     case 'ingest': {
       const { runIngester } = await import('./ingest/threads/ingest-thread.ts');
-      const { createStandby } = await import('./copy/standby-thread.ts');
+      const { createStandby } = await import('./copy/standby.ts');
       runIngester(port, createStandby());
       break;
     }

@@ -6,7 +6,6 @@ import { findAccess } from '../auth/spare-copy.ts';
 import type { Config } from '../config/load.ts';
 import type { OnProgress } from '../copy/copy-contents.ts';
 import { openTried } from '../copy/open-place.ts';
-import { refuseEmptied } from '../copy/own-copy.ts';
 import { folderAround, isBucket, type Place, Unreachable } from '../copy/place.ts';
 import { Shipper } from '../copy/ship.ts';
 import { counted } from '../counted.ts';
@@ -77,7 +76,6 @@ export async function backUp(
     throw failed(`${to} is part of the ${around} folder. Name another place, preferably on another disk.`);
   try {
     const place = await openTried(to, config.copy);
-    if (!mayBeginAnew) await refuseEmptied(place, folder);
     let written = 0;
     const create: Place['create'] = async (name, content) => {
       const isCreated = await place.create(name, content);
@@ -87,7 +85,7 @@ export async function backUp(
     };
     const access = findAccess(folder);
     const end = endOf(folder);
-    await new Shipper({ ...place, create }, folder).ship(access, end);
+    await new Shipper({ ...place, create }, folder, { mayBeginAnew }).ship(access, end);
     const access_changes = access.kind === 'sound' ? access.state.change : 0;
     return { written, entries: end?.entry ?? 0, access_changes };
   } catch (error) {

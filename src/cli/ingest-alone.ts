@@ -6,7 +6,6 @@ import { ingestSettings } from '../appliance-ingest.ts';
 import { findAccess } from '../auth/spare-copy.ts';
 import type { Config } from '../config/load.ts';
 import { openTried } from '../copy/open-place.ts';
-import { refuseEmptied } from '../copy/own-copy.ts';
 import { Shipper } from '../copy/ship.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
 import { type ReportedEvents, startIngest } from '../ingest/threads/ingest-client.ts';
@@ -38,7 +37,6 @@ export async function ingestAlone(
   const decide = async (entry: Mark) => {
     try {
       const place = await openTried(config.copy.to, config.copy);
-      await refuseEmptied(place, folder);
       await new Shipper(place, folder).ship(findAccess(folder), entry);
     } catch (error) {
       undecided = error;

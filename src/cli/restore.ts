@@ -32,9 +32,9 @@ export const register = defineCommand({
   async run({ src, replace = false, until: untilMs = null }, self) {
     const config = configOf(self);
     const { dataFolder: data, copy } = config;
-    const { root: drop, parse } = dropNames(config);
+    const drop = dropNames(config);
     const source = await openCopy(src, copy);
-    const asked = { data, untilMs, standby: copy.standby, parse };
+    const asked = { data, untilMs, standby: copy.standby };
     const options = { ...asked, source, replace, drop, onProgress: showProgress, now: Date.now };
     const restored = await restore(options);
     if ('earlier' in restored)
@@ -44,7 +44,7 @@ export const register = defineCommand({
       };
     return {
       value: { completed_earlier_restore: false, data, ...restored },
-      text: restoredText(restored, asked, installationOptions(self, config)),
+      text: restoredText(restored, { ...asked, parse: drop.parse }, installationOptions(self, config)),
     };
   },
 });

@@ -51,38 +51,27 @@ export interface LogObject {
   readonly last: number | null;
 }
 
-/** A new name, beyond all that are there. @throws Unreachable */
-export async function newGeneration(place: Place): Promise<string> {
-  const numbers = (await place.list('log/', '')).map(generationOf).filter(Number.isInteger);
-  return `${String(Math.max(1, ...numbers) + 1).padStart(4, '0')}-${randomBytes(4).toString('hex')}`;
+const numberOf = (generation: string) => Number.parseInt(generation, 10);
+
+/** A new name, beyond one. */
+export const generationAfter = (generation: string) =>
+  `${String(numberOf(generation) + 1).padStart(4, '0')}-${randomBytes(4).toString('hex')}`;
+
+async function deleteBelow(place: Place, prefixes: readonly string[], isGone: (name: string) => boolean) {
+  for (const prefix of prefixes)
+    for (const name of await place.list(prefix, '')) if (isGone(name)) await place.delete(name);
 }
 
 /** Deletes what an older generation has but its change to the next, and drafts of generations that did not come. */
-export async function deleteBefore(place: Place, { generation, changes }: CopiedLog): Promise<void> {
-  for (const folder of ['log/', 'large/'])
-    for (const name of await place.list(folder, '')) {
-      const isOther =
-        name.split('/')[1] !== generation && generationOf(name) <= Number.parseInt(generation, 10);
-      if (isOther && !changes.includes(name)) await place.delete(name);
-    }
-}
+export const deleteBefore = ({ place, generation, changes }: CopiedLog) =>
+  deleteBelow(place, ['log/', 'large/'], (name) => {
+    const [, other = ''] = name.split('/');
+    return other !== generation && numberOf(other) <= numberOf(generation) && !changes.includes(name);
+  });
 
 /** Deletes what nothing leads to, if the place allows it now: it takes up the room that the next attempt needs. */
-export async function discard(
-  place: Place,
-  prefixes: readonly string[],
-  kept: readonly string[] = [],
-): Promise<void> {
-  try {
-    for (const prefix of prefixes)
-      for (const name of await place.list(prefix, '')) if (!kept.includes(name)) await place.delete(name);
-  } catch {}
-}
-
-/** The number of the generation of an object. */
-function generationOf(name: string): number {
-  return Number.parseInt(name.split('/')[1] ?? '', 10);
-}
+export const discard = (place: Place, prefixes: readonly string[], kept: readonly string[] = []) =>
+  deleteBelow(place, prefixes, (name) => !kept.includes(name)).catch(() => {});
 
 const padded = (number: number) => String(number).padStart(16, '0');
 
@@ -93,9 +82,6 @@ export const mergedName = (generation: string, first: number, last: number) =>
 
 /** How the names of pieces begin. @param first the first entry that they have, or a part of */
 export const pieceNames = (generation: string, first: number) => `large/${generation}/${padded(first)}-`;
-
-export const newPieceName = (generation: string, first: number) =>
-  `${pieceNames(generation, first)}${randomBytes(8).toString('hex')}.zst`;
 
 /** The objects of a generation that have an entry, or a later one, by their names. @throws Unreachable */
 export async function objectsFrom(place: Place, generation: string, entry: number): Promise<LogObject[]> {
@@ -108,16 +94,7 @@ export async function objectsFrom(place: Place, generation: string, entry: numbe
   });
 }
 
-/** Whether any of the entries from one up to another, which is not among them, is in pieces. @throws Unreachable */
-export async function hasPieces(place: Place, generation: string, first: number, end: number) {
-  const [name] = await place.list(`large/${generation}/`, `large/${generation}/${padded(first)}`);
-  return name !== undefined && name < `large/${generation}/${padded(end)}`;
-}
-
-/**
- * The objects that have the entries of a generation, each entry once, in order: parts that a merged object covers are left
- * out, which its writer may not have deleted yet.
- */
+/** Each entry once, in order: without parts that a merged object covers, which its writer may not have deleted yet. */
 function inOrder(all: readonly LogObject[]): LogObject[] {
   const merged = all.filter(({ last }) => last !== null);
   const isCovered = ({ first }: LogObject) =>
@@ -135,13 +112,14 @@ const Pointer = Type.Union([
   }),
 ]);
 
-export function pointerContent(pointer: Static<typeof Pointer>): Buffer {
-  return encodeFrame('header', `${JSON.stringify(pointer)}\n`);
-}
+export const pointerContent = (pointer: Static<typeof Pointer>) =>
+  encodeFrame('header', `${JSON.stringify(pointer)}\n`);
 
 export type OnProgress = (what: string, done: number, total: number) => void;
 
+/** The log in a copy, as one look found it. */
 export interface CopiedLog {
+  readonly place: Place;
   /** The newest generation that is in use. */
   readonly generation: string;
   /** The id of the machine that began it; null: it is the first that was looked at. */
@@ -166,30 +144,31 @@ export async function findLog(place: Place, from = FIRST_GENERATION): Promise<Co
     const content = last === null ? await place.read(name) : undefined;
     if (content === null) {
       // Between the two calls the writer deleted it, since another one is in use.
-      if (tries === TRIES_MAX) throw missing(name);
+      if (tries === TRIES_MAX) throw new LogDamage(`${name} is missing`);
       tries += 1;
       continue;
     }
     const pointer = content === undefined ? null : pointerIn(name, content);
-    if (pointer === null || 'large' in pointer) return { generation, begunBy, changes, objects };
+    if (pointer === null || 'large' in pointer) return { place, generation, begunBy, changes, objects };
     changes.push(name);
     ({ generation, machine: begunBy } = pointer);
   }
 }
 
-/** The frames of an object with entries, also of entries in pieces. @throws Unreachable, LogDamage */
+/**
+ * The frames of an object with entries, also of entries in pieces. It may have a whole segment, and the main thread reads it
+ * while it answers requests. @throws Unreachable, LogDamage
+ */
 async function* framesIn(place: Place, name: string): AsyncGenerator<Frame> {
-  const content = await contentOf(place, name);
+  const content = await place.read(name);
+  if (content === null) throw new LogDamage(`${name} is missing`);
   const pointer = pointerIn(name, content);
-  if (pointer === null) yield* withTurns(framesOf(content, name));
-  else if ('large' in pointer)
-    for (const piece of pointer.large) yield* withTurns(framesOf(await contentOf(place, piece), piece));
-}
-
-/** An object may have a whole segment, and the main thread reads it while it answers requests. */
-async function* withTurns(frames: Iterable<Frame>): AsyncGenerator<Frame> {
+  if (pointer !== null) {
+    for (const piece of 'large' in pointer ? pointer.large : []) yield* framesIn(place, piece);
+    return;
+  }
   let count = 0;
-  for (const frame of frames) {
+  for (const frame of framesOf(content, name)) {
     yield frame;
     count += 1;
     if (count % FRAMES_A_TURN === 0) await nextTurn();
@@ -203,8 +182,7 @@ async function* withTurns(frames: Iterable<Frame>): AsyncGenerator<Frame> {
  * @throws Unreachable; LogDamage; Refused `failed` if the copy has another entry with the number of that one
  */
 export async function* entriesIn(
-  place: Place,
-  objects: readonly LogObject[],
+  { place, objects }: CopiedLog,
   before: Mark | null,
   onProgress: OnProgress = () => {},
 ): AsyncGenerator<EntryPart> {
@@ -213,8 +191,7 @@ export async function* entriesIn(
   const within = objects.findLastIndex(({ first }) => first <= from + 1);
   const begin = Math.max(0, within);
   const chain = entryChain(before === null ? null : undefined, objects[begin]?.first ?? 1);
-  for (const [index, { name, first }] of objects.entries()) {
-    if (index < begin) continue;
+  for (const [index, { name, first }] of objects.entries().drop(begin)) {
     onProgress('reading the copy', index, objects.length);
     if (chain.next !== first) throw new LogDamage(`the entries before ${name} are missing`);
     let isWhole = false;
@@ -244,14 +221,6 @@ export async function commitsIn(place: Place, name: string): Promise<Commit[]> {
   if (commits.length === 0) throw new LogDamage(`${name} has no whole entry`);
   return commits;
 }
-
-async function contentOf(place: Place, name: string): Promise<Buffer> {
-  const content = await place.read(name);
-  if (content === null) throw missing(name);
-  return content;
-}
-
-const missing = (name: string) => new LogDamage(`${name} is missing`);
 
 /** @returns null if it has entries, or cannot be read */
 function pointerIn(name: string, content: Buffer): Static<typeof Pointer> | null {

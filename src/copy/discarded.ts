@@ -2,12 +2,11 @@
  * What a restore discards: entries that the restored log does not have. Clients may have read what they said, so
  * positions, version epochs and detections of them count for the epoch that the restore begins.
  */
-import { rmSync, truncateSync } from 'node:fs';
 import { isObject } from '../is-object.ts';
 import { REMOVE } from '../log/compact.ts';
 import { type Mark, parse } from '../log/format.ts';
 import { commitsBackwards, entriesAfter } from '../log/log-reader.ts';
-import { listSegments, SegmentReader } from '../log/segment.ts';
+import { cutAfter } from '../log/segment.ts';
 import { failed } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLogError } from '../store/log-errors.ts';
@@ -17,11 +16,8 @@ import { formatMs, parseInstant } from '../time.ts';
 
 const DETECTION_LINE = /^\{"(?:row|changed|rescored)":"([^"]+)"/;
 
-/** What entries gave out that are discarded. */
+/** What entries gave out that are discarded. An entry may be added twice. */
 export class Given {
-  entries = 0;
-  /** The last of them. */
-  last: Mark | null = null;
   /** The first and the last position of a row. */
   first = Number.POSITIVE_INFINITY;
   position = 0;
@@ -31,32 +27,26 @@ export class Given {
   announced_after = Number.POSITIVE_INFINITY;
   /** The ids of detections that were created or changed. */
   readonly undone = new Set<string>();
-  /** Subscriptions that were removed, of what was cut off: of others, access.db knows. */
-  readonly removed = new Set<number>();
 
   /**
    * Adds the entries of a log after one.
    * @param after null: from the beginning on; then all detections would seem to be new, and none counts as undone
    * @param until the number of the last one
+   * @returns how many there are; the last of them, or without any the one before; and the subscriptions that they removed
    * @throws LogDamage, LogFailure: what could be read is added
    */
-  addAfter(log: string, after: Mark | null, until = Number.POSITIVE_INFINITY): void {
-    this.last = after;
+  addAfter(log: string, after: Mark | null, until = Number.POSITIVE_INFINITY) {
+    const removed = new Set<number>();
+    let [entries, last] = [0, after];
     for (const { part } of entriesAfter(log, after)) {
-      if (part.entry > until) return;
+      if (part.entry > until) break;
       for (const line of part.lines()) this.#add(line, after !== null);
       if (part.commit === null) continue;
       const { kind, subscription } = part.commit.operation;
-      if (kind === REMOVE) this.removed.add(Number(subscription));
-      this.entries += 1;
-      this.last = part.commit;
+      if (kind === REMOVE) removed.add(Number(subscription));
+      [entries, last] = [entries + 1, part.commit];
     }
-  }
-
-  join(other: Given): void {
-    this.entries += other.entries;
-    this.#widen(other);
-    for (const id of other.undone) this.undone.add(id);
+    return { entries, last, removed };
   }
 
   #add(line: string, isUndone: boolean): void {
@@ -66,38 +56,26 @@ export class Given {
     if (!line.startsWith('{"put":"delivery"') && !line.startsWith('{"put":"version_epoch"')) return;
     const value = parse(line);
     const row = isObject(value) && isObject(value.row) ? value.row : {};
-    this.#widen({
-      first: Number(row.first_position ?? this.first),
-      position: Number(row.last_position ?? row.position ?? 0),
-      epoch: Number(row.number ?? 0),
-      announced_after: Number(row.announced_after ?? this.announced_after),
-    });
-  }
-
-  #widen(other: Pick<Given, 'first' | 'position' | 'epoch' | 'announced_after'>): void {
-    this.first = Math.min(this.first, other.first);
-    this.position = Math.max(this.position, other.position);
-    this.epoch = Math.max(this.epoch, other.epoch);
-    this.announced_after = Math.min(this.announced_after, other.announced_after);
+    this.first = Math.min(this.first, Number(row.first_position ?? this.first));
+    this.position = Math.max(this.position, Number(row.last_position ?? row.position ?? 0));
+    this.epoch = Math.max(this.epoch, Number(row.number ?? 0));
+    this.announced_after = Math.min(
+      this.announced_after,
+      Number(row.announced_after ?? this.announced_after),
+    );
   }
 }
 
-/** Truncates a log after the last entry that was written at or before a time. @param given gets what it had after that */
-export function cutLog(log: string, untilMs: number, given: Given): void {
+/**
+ * Truncates a log after the last entry that was written at or before a time.
+ * @param given gets what it had after that. @returns as {@link Given.addAfter}
+ */
+export function cutLog(log: string, untilMs: number, given: Given) {
   const kept = commitsBackwards(log).find(({ at }) => (parseInstant(at) ?? 0) <= untilMs);
   if (kept === undefined) throw failed(`it contains nothing from before ${formatMs(untilMs)}`);
-  given.addAfter(log, kept);
-  for (const segment of listSegments(log).toReversed()) {
-    if (segment.firstEntry > kept.entry) {
-      rmSync(segment.path);
-      continue;
-    }
-    using reader = new SegmentReader(segment);
-    reader.skipTo(kept.entry);
-    // The recovery that follows puts what is left into a new file, and syncs it.
-    truncateSync(segment.path, reader.end);
-    return;
-  }
+  const cut = given.addAfter(log, kept);
+  cutAfter(log, kept.entry);
+  return cut;
 }
 
 /**
@@ -108,45 +86,41 @@ export function cutLog(log: string, untilMs: number, given: Given): void {
  *   infinite: all of the restored ones; null: that is not known
  * @throws LogDamage, LogFailure if the restored log cannot be read
  */
-export function replacedHistory(
-  live: DataFolder,
-  stage: Pick<DataFolder, 'log'>,
-  given: Given,
-  copy: string,
-): { readonly isSame: boolean; readonly parted: number | null } {
+export function replacedHistory(live: DataFolder, stage: DataFolder, given: Given, copy: string) {
   const restored = new Map(commitsBackwards(stage.log).map(({ entry, id }) => [entry, id]));
-  const first = lostOf(live, restored, copy);
+  const first = addLost(given, live, restored, copy);
   // A read may fail once.
-  const { common, lost, isWhole } = first.isWhole ? first : lostOf(live, restored, copy);
+  const { common, lost, isWhole } = first.isWhole ? first : addLost(given, live, restored, copy);
   const own = new Given();
-  own.addAfter(stage.log, common);
-  given.join(lost);
+  const { entries } = own.addAfter(stage.log, common);
   const isComplete = common !== null && isWhole;
   return {
-    isSame: isComplete && lost.entries === 0 && own.entries === 0,
+    isSame: isComplete && lost === 0 && entries === 0,
     // Clients of an epoch that the restored log does not know may come from another history still.
     parted: isComplete && given.epoch === 0 ? own.first - 1 : null,
   };
 }
 
 /**
- * @returns the last entry that the log of a data folder has in common with the restored ones, what it has after that, and
- *   whether that is all: its database has applied it up to there
+ * Adds what the log of a data folder has after the last entry that it has in common with the restored ones.
+ * @returns that entry, how many are lost, and whether that is all: its database has applied it up to there
  */
-function lostOf(live: DataFolder, restored: ReadonlyMap<number, string>, copy: string) {
+function addLost(given: Given, live: DataFolder, restored: ReadonlyMap<number, string>, copy: string) {
   const { log, detections } = live;
   const applied = readLogMarkOf(detections);
   // What was proposed to this copy, and is in neither, nobody has seen.
   const isProposed = keptCopies(live).has(copy) && waitsForCopyIn(detections);
   const until = isProposed ? (applied?.entry ?? 0) : Number.POSITIVE_INFINITY;
-  const lost = new Given();
   let common = null as Mark | null;
+  let lost = { entries: 0, last: null as Mark | null };
   const isFound = isReadable(() => {
     common = commitsBackwards(log).find(({ entry, id }) => restored.get(entry) === id) ?? null;
   });
-  const isRead = isReadable(() => lost.addAfter(log, common, until)) && isFound;
+  const isRead = isReadable(() => {
+    lost = given.addAfter(log, common, until);
+  });
   const isAll = lost.last?.id === applied?.id || (common?.entry ?? 0) > until;
-  return { common, lost, isWhole: isRead && isAll };
+  return { common, lost: lost.entries, isWhole: isFound && isRead && isAll };
 }
 
 /** Only the log that is replaced may be damaged or unreadable. */

@@ -18,6 +18,7 @@ const LEFT_OVER_MS = 24 * 60 * 60 * 1000;
 
 /** For each operation, besides a second for each MiB that it moves. */
 const LIMIT_MS = 30_000;
+const READ = { flag: constants.O_RDONLY | constants.O_NOFOLLOW };
 /** No object that is read should be larger. */
 const READ_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -42,42 +43,29 @@ const overdue = new HangingCalls<unknown>();
  * fill another disk. One that was there and has gone is not made again.
  * @param link of node:fs/promises, and the times: tests change them
  */
-export function openFolderPlace(
-  path: string,
-  link = files.link,
-  limitMs = LIMIT_MS,
-  againMs?: number,
-): Place {
+export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT_MS, againMs?: number) {
   const root = resolve(path);
-  /** Folders that are known to outlast a power failure. */
-  const lasting = new Set<string>();
+  /** Whether the folder was there, and outlasts a power failure. */
+  let wasThere = false;
 
-  async function makeLasting(folder: string): Promise<void> {
-    if (lasting.has(folder)) return;
-    if (folder !== root) await makeLasting(dirname(folder));
-    const make = files.mkdir(folder, { mode: 0o700 }).then(() => true);
-    const isMade = await unlessCode(make, 'EEXIST', false);
+  async function make(folder: string): Promise<void> {
+    if (folder === root && wasThere) return;
+    if (folder !== root) await make(dirname(folder));
+    const made = files.mkdir(folder, { mode: 0o700 }).then(() => true);
+    const isMade = await unlessCode(made, 'EEXIST', false);
     // Another program may have made a folder within, and not synced it yet.
     if (isMade || folder !== root) await syncFolder(dirname(folder));
-    lasting.add(folder);
   }
 
   async function create(name: string, content: Uint8Array): Promise<boolean> {
     const target = join(root, name);
     const folder = dirname(target);
-    await makeLasting(folder);
+    await make(folder);
     const temporary = join(folder, `.tmp-${randomBytes(8).toString('hex')}`);
-    let created: boolean;
-    try {
-      await files.writeFile(temporary, content, { flag: 'wx', mode: 0o600, flush: true });
-      created = await linkOnce(temporary, target);
-    } catch (error) {
-      if (isErrorCode(error, 'ENOENT'))
-        for (const within of lasting) if (within !== root) lasting.delete(within);
-      throw error;
-    } finally {
-      await files.unlink(temporary).catch(() => {});
-    }
+    const created = await files
+      .writeFile(temporary, content, { flag: 'wx', mode: 0o600, flush: true })
+      .then(() => linkOnce(temporary, target))
+      .finally(() => files.unlink(temporary).catch(() => {}));
     // Also if it exists: that it does must not change any more, whoever made it.
     await syncFolder(folder);
     return created;
@@ -130,7 +118,7 @@ export function openFolderPlace(
     });
     try {
       const result = await Promise.race([working, timeUp]);
-      lasting.add(root);
+      wasThere = true;
       return result;
     } catch (error) {
       if (!(error instanceof Error && 'syscall' in error)) throw error;
@@ -147,17 +135,21 @@ export function openFolderPlace(
     );
 
   return {
-    text: path,
+    text: root,
     create: (name, content) => guarded(() => create(name, content), content.length),
     list: (prefix, after) => guarded(() => find(prefix, after)),
-    read: (name) => guarded(() => unlessAbsent(readObject(join(root, name)), null), READ_BYTES_MAX),
+    read: (name) =>
+      guarded(
+        () => unlessAbsent<Buffer | null>(files.readFile(join(root, name), READ), null),
+        READ_BYTES_MAX,
+      ),
     delete: (name) =>
       guarded(async () => {
         const target = join(root, name);
         const remove = files.unlink(target).then(() => true);
         if (await unlessAbsent(remove, false)) await syncFolder(dirname(target));
       }),
-  };
+  } satisfies Place;
 }
 
 async function syncFolder(path: string): Promise<void> {
@@ -165,9 +157,6 @@ async function syncFolder(path: string): Promise<void> {
   // SMB shares have no such call.
   await unlessCode(folder.sync(), 'EINVAL', undefined);
 }
-
-const readObject = (path: string): Promise<Buffer | null> =>
-  files.readFile(path, { flag: constants.O_RDONLY | constants.O_NOFOLLOW });
 
 /** One that cannot be deleted is left: it stands in nobody's way. */
 async function deleteLeftOver(path: string): Promise<void> {

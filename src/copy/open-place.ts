@@ -5,7 +5,7 @@ import { isBucket, type Place, type PlaceSettings } from './place.ts';
 
 /**
  * Nothing is asked of the place yet: {@link openTried} does that.
- * @param to a folder, absolute, or `s3://bucket/prefix`
+ * @param to a folder, or `s3://bucket/prefix`
  * @throws Refused `failed`
  */
 export async function openPlace(to: string, settings: PlaceSettings): Promise<Place> {
@@ -14,17 +14,14 @@ export async function openPlace(to: string, settings: PlaceSettings): Promise<Pl
 }
 
 /** Opens a place to write there. @throws Refused `failed` if it cannot do what a copy needs; Unreachable */
-export async function openTried(to: string, settings: PlaceSettings): Promise<Place> {
-  const place = await openPlace(to, settings);
-  await tryPlace(place);
-  return place;
-}
+export const openTried = async (to: string, settings: PlaceSettings): Promise<Place> =>
+  tryPlace(await openPlace(to, settings));
 
 /**
  * Creates a small object below `try/`, creates it once more, lists, reads and deletes it.
  * @throws Refused `failed` if the place does something else than it must; Unreachable, or Refused, as its operations do
  */
-export async function tryPlace(place: Place): Promise<void> {
+export async function tryPlace(place: Place): Promise<Place> {
   const name = `try/${randomBytes(8).toString('hex')}`;
   const content = randomBytes(32);
   const wrong = (what: string) => failed(`cannot keep a copy in ${place.text}: ${what}`);
@@ -37,13 +34,11 @@ export async function tryPlace(place: Place): Promise<void> {
       throw wrong(
         'it creates an object that exists (it ignores If-None-Match), so two machines could write at once. Use a newer release of the S3 service, or another one.',
       );
-    if (found === null) throw wrong('an object that was just created cannot be read.');
-    if (!(await place.list('try/', '')).includes(name))
-      throw wrong('an object that was just created is not listed.');
-  } catch (error) {
-    await place.delete(name).catch(() => {});
-    throw error;
+    if (found === null || !(await place.list('try/', '')).includes(name))
+      throw wrong('an object that was just created cannot be read, or is not listed.');
+  } finally {
+    await place.delete(name);
   }
-  await place.delete(name);
   if ((await place.read(name)) !== null) throw wrong('an object that was just deleted can still be read.');
+  return place;
 }

@@ -5,17 +5,20 @@ import { promisify } from 'node:util';
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type AccessState, contentOf, readAccessState } from '../auth/spare-copy.ts';
-import { failed, type Refused } from '../refused.ts';
+import { contentOf, type FoundCopy, readAccessState } from '../auth/spare-copy.ts';
+import { failed, Refused } from '../refused.ts';
 import { openContent } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { isLogError, LogDamage } from '../store/log-errors.ts';
+import { LogDamage } from '../store/log-errors.ts';
 import { keptCopies } from '../store/role.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import type { Place } from './place.ts';
 
 export const INSTALLATION = 'installation.json';
 export const SECRET = 'secret';
+/** A state of `access.db`. */
+export type SoundAccess = Extract<FoundCopy, { kind: 'sound' }>;
+
 const ACCESS = 'access/';
 const ACCESS_NAME = /^access\/(\d{16})\.db\.zst$/;
 /** Copies of access.db that are kept. */
@@ -61,8 +64,13 @@ export async function refuseEmptied(place: Place, folder: DataFolder): Promise<v
     );
 }
 
-/** Gives an empty place to this installation. @returns the id of the copy. @throws Unreachable; Refused `failed` if it belongs to another one */
-export async function requireOwn(place: Place, folder: DataFolder, { installation }: AccessState) {
+/**
+ * Gives an empty place to this installation.
+ * @param isAnew also where a copy was kept
+ * @returns the id of the copy. @throws Unreachable; Refused `failed` if it belongs to another one
+ */
+export async function requireOwn(place: Place, folder: DataFolder, installation: string, isAnew = false) {
+  if (!isAnew) await refuseEmptied(place, folder);
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES)
     throw failed(`the secret ${folder.secret} is damaged: expected ${SECRET_BYTES} bytes`);
@@ -80,7 +88,7 @@ export async function requireOwn(place: Place, folder: DataFolder, { installatio
     throw left(place, 'its secret is another one than that of this installation');
   const there = await place.read(SECRET);
   if (there?.equals(secret)) return owner.copy;
-  if (there !== null) await place.delete(SECRET);
+  await place.delete(SECRET);
   await place.create(SECRET, secret);
   return owner.copy;
 }
@@ -129,34 +137,31 @@ const SELECT_AUDITED = 'SELECT 1 FROM audit WHERE entry = :entry AND checksum = 
  * @throws Unreachable; Refused `failed` if the copy has changes of accounts and keys that this state does not come from
  */
 export async function requireEarlierAccess(place: Place, content: Buffer): Promise<void> {
-  const change = await copiedChange(place);
-  // A damaged one is written again.
-  const copied = change === 0 ? null : await readCopiedAccess(place, change).catch(nullOfDamage);
+  const copied = await soundAccess(place);
   if (copied === null) return;
   using there = openContent(copied.content);
   using here = openContent(content);
   const last = there.prepare<[], object>(SELECT_LAST_AUDITED).get();
   if (last !== undefined && here.prepare(SELECT_AUDITED).get(last) === undefined)
-    throw failed(
-      `${place.text} is left as it is: it has changes of accounts and keys that this machine lacks. To take them over, run: wirewatch restore ${place.text} --replace`,
+    throw left(
+      place,
+      `it has changes of accounts and keys that this machine lacks. To take them over, run: wirewatch restore ${place.text} --replace`,
     );
 }
 
-function nullOfDamage(error: unknown): null {
-  if (isLogError(error)) return null;
-  throw error;
-}
+/** The newest state in a copy; null: it has none, or a damaged one, which is written again. @throws Unreachable */
+const soundAccess = (place: Place) =>
+  readCopiedAccess(place).catch((error) => {
+    if (error instanceof LogDamage || error instanceof Refused) return null;
+    throw error;
+  });
 
 /**
  * Writes `access.db` to a copy that has an earlier state of it, and deletes old states.
  * @throws Unreachable; Refused `failed` if the copy has a later state
  */
-export async function writeAccess(place: Place, { change }: AccessState, content: Buffer): Promise<void> {
-  const before = await copiedChange(place);
-  if (before > change) throw left(place, 'its accounts and keys are of a later state of this installation');
-  // What is damaged is written again.
-  const isDamaged = before === change && (await readCopiedAccess(place).catch(nullOfDamage)) === null;
-  if (isDamaged) await place.delete(accessName(change));
+export async function writeAccess(place: Place, { state: { change }, content }: SoundAccess): Promise<void> {
+  if ((await soundAccess(place)) === null) await place.delete(accessName(change));
   await place.create(accessName(change), await pack(content));
   const there = await readCopiedAccess(place);
   if (!there.content.equals(content))

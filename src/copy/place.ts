@@ -52,14 +52,11 @@ export class Unreachable extends Error {
   override readonly name = 'Unreachable';
 }
 
-/** The settings of `[copy]` that say how a bucket is reached. */
-export interface PlaceSettings {
-  /** The address of an S3 service other than Amazon's; '': Amazon's. */
-  readonly endpoint: string;
-  readonly region: string;
-  /** A file with the access key in its first line and the secret in its second; '': the usual environment variables. */
-  readonly credentials: string;
-}
+/**
+ * The settings of `[copy]` that say how a bucket is reached: `endpoint`, the address of an S3 service ('': Amazon's), and
+ * `credentials`, a file with the access key and the secret, a line each ('': the usual environment variables).
+ */
+export type PlaceSettings = Readonly<Record<'endpoint' | 'region' | 'credentials', string>>;
 
 /** Whether a text can name an object: parts with `/` between them, each of `a-z 0-9 . _ -`, none with a dot first. */
 export const isName = (text: string) => /^[a-z0-9_-][a-z0-9._-]*(?:\/[a-z0-9_-][a-z0-9._-]*)*$/.test(text);

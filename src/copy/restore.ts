@@ -12,7 +12,6 @@ import { openAccess } from '../auth/open-access.ts';
 import { removedSince } from '../auth/removal.ts';
 import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
-import { type NameParser, parseFileName } from '../exports/file-name.ts';
 import { type Epoch, streamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/files/orphaned.ts';
 import { REMOVE } from '../log/compact.ts';
@@ -60,9 +59,7 @@ export interface RestoreOptions {
   /** Restores the state at this time, epoch milliseconds; null: the newest. */
   readonly untilMs: number | null;
   /** The drop folder, whose archive may contain newer files. */
-  readonly drop: string;
-  /** For names of the setting `file_name`; without it, there are none. */
-  readonly parse?: NameParser;
+  readonly drop: Parameters<typeof orphanedFiles>[1];
   readonly now: Now;
   readonly onProgress: OnProgress;
 }
@@ -104,11 +101,9 @@ export async function restore(options: RestoreOptions) {
     removeStage();
     held.defer(removeStage);
     mkdirSync(stage.root, { mode: 0o700 });
-    const { goneIds, copied, ...made } = await makeNewState(options, stage, folder).catch((error) => {
+    const { goneIds, ...made } = await makeNewState(options, stage, folder).catch((error) => {
       throw refusedFor(error, source.text, stage);
     });
-    mkdirSync(stage.copied, { mode: 0o700 });
-    if (copied !== null) noteKept(stage, { copy: copied.copy, to: source.text }, [copied.last]);
     const former = soundRole(folder);
     if (standby) noteStandby(stage, { standby: true });
     else {
@@ -134,7 +129,7 @@ export async function restore(options: RestoreOptions) {
 /** The text of an error that says why the backup cannot be restored, with its name. */
 function refusedFor(error: unknown, source: string, stage: DataFolder): unknown {
   const damage = error instanceof Refused && error.cause instanceof LogDamage ? error.cause : error;
-  if (!(damage instanceof LogDamage) && !(damage instanceof Refused)) return error;
+  if (!(damage instanceof LogDamage || damage instanceof Refused)) return error;
   // The path is in a copy, but the backup is meant.
   const what = damage.message.replaceAll(`${stage.root}/`, '');
   return failed(`${source} cannot be restored: ${what}. Nothing was changed.`, { cause: error });
@@ -142,17 +137,14 @@ function refusedFor(error: unknown, source: string, stage: DataFolder): unknown 
 
 /** Describes an error of the disk. */
 function explained(error: unknown, folder: DataFolder): unknown {
-  const { root } = folder;
-  const isUntouched = pendingRestore(folder) === null;
-  const state = isUntouched
-    ? 'Nothing was changed.'
-    : 'The restored state is already in place: the next start completes the restore, or run the same command again.';
-  const cause = { cause: error };
-  if (isDiskFull(error))
-    return failed(`the disk of ${root} is full. ${state} Free space and try again.`, cause);
-  if (error instanceof LogFailure || isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'EIO'))
-    return failed(`${reasonOf(error)}. ${state} Check the disk and the permissions.`, cause);
-  return error;
+  const isOfDisk = error instanceof LogFailure || isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'EIO');
+  if (!isDiskFull(error) && !isOfDisk) return error;
+  const state =
+    pendingRestore(folder) === null
+      ? 'Nothing was changed.'
+      : 'The restored state is already in place: the next start completes the restore, or run the same command again.';
+  const check = `Check the disk of ${folder.root}, its free space, and the permissions`;
+  return failed(`${reasonOf(error)}. ${state} ${check}.`, { cause: error });
 }
 
 const ACCESS_COUNTS = `
@@ -176,27 +168,27 @@ const SELECT_ENDED = `
  * then the old state is not touched. It also shows which positions and versions were given out.
  * @param live the folder that is restored into: its access.db may be later, and its
  *   log says what clients have seen
- * @returns `copied`: what the copy ends with, if the log goes on from there; `entries_cut`: entries that were cut off;
- *   `raised`: whether versions were raised and positions moved ahead, because the end of the log is or may be lost; and what
- *   {@link makeAccess} and {@link makeDetections} do
+ * @returns `entries_cut`: entries that were cut off; `raised`: whether versions were raised and positions moved ahead, because
+ *   the end of the log is or may be lost; and what {@link makeAccess} and {@link makeDetections} do
  * @throws Refused `failed`, LogDamage: the text follows the name of the backup
  */
 async function makeNewState(options: RestoreOptions, stage: DataFolder, live: DataFolder) {
   const { source, standby = false, untilMs, onProgress } = options;
   const copy = await loadCopy(source, stage, onProgress);
-  const copied = untilMs === null ? { copy, last: findTail(stage.log).last } : null;
+  mkdirSync(stage.copied, { mode: 0o700 });
+  // The log goes on from there.
+  if (untilMs === null) noteKept(stage, { copy, to: source.text }, [findTail(stage.log).last]);
   const given = new Given();
-  if (untilMs !== null) cutLog(stage.log, untilMs, given);
-  const entries_cut = given.entries;
+  const cut = untilMs === null ? null : cutLog(stage.log, untilMs, given);
   const { removed, ...access } = makeAccess(stage, live, standby);
+  // Of those that were cut off, access.db may know nothing.
+  for (const id of cut?.removed ?? []) removed.set(id, Number.POSITIVE_INFINITY);
   onProgress('comparing the logs', 0, 0);
   const { isSame, parted } = replacedHistory(live, stage, given, copy);
-  const raised = !standby && (untilMs !== null || !isSame);
-  const isLater = access.access === 'continued';
-  const cut = [...given.removed].map((id) => [id, Number.POSITIVE_INFINITY] as const);
-  const lost = raised ? { parted, isLater, removed: new Map([...removed, ...cut]) } : null;
+  const raised = !standby && (cut !== null || !isSame);
+  const lost = raised ? { parted, isLater: access.access === 'continued', removed } : null;
   const made = await makeDetections(options, stage, given, lost);
-  return { copied, ...made, ...access, entries_cut, raised };
+  return { ...made, ...access, entries_cut: cut?.entries ?? 0, raised };
 }
 
 /**
@@ -252,15 +244,11 @@ function endedIn(found: FoundCopy): Ended[] {
   return db.prepare<[], Ended>(SELECT_ENDED).all();
 }
 
-/** How the end of the log was lost. */
-interface LostEnd {
-  /** As of {@link replacedHistory}. */
-  readonly parted: number | null;
-  /** Whether access.db is that of the data folder. */
-  readonly isLater: boolean;
-  /** Subscriptions that were removed after the end of access.db in the copy, with how often they ever were. */
-  readonly removed: ReadonlyMap<number, number>;
-}
+/**
+ * How the end of the log was lost: `parted` as of {@link replacedHistory}; `isLater`: whether access.db is that of the data
+ * folder; `removed`: subscriptions that were removed after the end of access.db in the copy, with how often they ever were.
+ */
+type LostEnd = { parted: number | null; isLater: boolean; removed: ReadonlyMap<number, number> };
 
 /**
  * @param lost null: it was not
@@ -268,7 +256,7 @@ interface LostEnd {
  *   without a record; `goneIds`: of detections that no longer exist
  */
 async function makeDetections(
-  { drop, parse = parseFileName, standby, untilMs, now, onProgress }: RestoreOptions,
+  { drop, standby, untilMs, now, onProgress }: RestoreOptions,
   stage: DataFolder,
   given: Given,
   lost: LostEnd | null,
@@ -304,7 +292,7 @@ async function makeDetections(
         writer.commit(applier, { kind: REMOVE, subscription });
       }
     }
-    const orphans = lost !== null || standby === true ? orphanedFiles(db, { root: drop, parse }) : [];
+    const orphans = lost !== null || standby === true ? orphanedFiles(db, drop) : [];
     const exists = db.prepare('SELECT 1 FROM detection WHERE id = ?');
     const goneIds = [...given.undone].filter((id) => exists.get(id) === undefined).sort();
     const detections = db.prepare<[], number>('SELECT count(*) FROM detection').pluck().get() ?? 0;
@@ -320,7 +308,7 @@ async function makeDetections(
  * Subscriptions of the log whose rows must not come back, not even to a new owner of the number. A copy has the log before
  * access.db: where it has as many removals as there were, its rows are of the present owner.
  */
-function endedSince(db: Database, stage: DataFolder, { isLater, removed }: LostEnd): number[] {
+function endedSince(db: Database, stage: DataFolder, { removed, isLater }: LostEnd): number[] {
   using access = openDatabase(stage.access, 'inspect');
   const known = new Set(listSubscriptions(access).map(({ id }) => id));
   const there = db.prepare<[], { id: number; removals: number }>(SELECT_STREAMS_REMOVED).all();

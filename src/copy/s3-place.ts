@@ -16,12 +16,8 @@ const LIMIT_MS = 30_000;
 const RETRIES = 2;
 const PAUSE_MS = 500;
 
-interface Answer {
-  readonly status: number;
-  readonly body: Buffer;
-  /** What S3 calls the error; empty if there is none. */
-  readonly code: string;
-}
+/** `code`: what S3 calls the error; empty if there is none. */
+type Answer = Readonly<{ status: number; code: string; body: Buffer }>;
 
 /**
  * @param to `s3://bucket/prefix`, or without a prefix
@@ -127,21 +123,16 @@ function addressOf(to: string, { endpoint, region }: PlaceSettings): { bucket: s
     throw failed(
       `${JSON.stringify(to)} is not the address of a bucket. Write s3://bucket/prefix, and the prefix with letters, digits, - and _.`,
     );
-  return { bucket: bucketUrl(name, region, endpoint), prefix: prefix && `${prefix}/` };
-}
-
-function bucketUrl(name: string, region: string, endpoint: string): string {
-  if (endpoint === '') {
-    // Amazon wants the bucket in the host name, where its certificate does not cover a name with dots.
-    const host = `s3.${region}.amazonaws.com`;
-    return name.includes('.') ? `https://${host}/${name}` : `https://${name}.${host}`;
-  }
-  const url = URL.parse(endpoint);
+  const host = `s3.${region}.amazonaws.com`;
+  // Amazon wants the bucket in the host name, where its certificate does not cover a name with dots.
+  const amazon = name.includes('.') ? `https://${host}/${name}` : `https://${name}.${host}`;
+  const url = URL.parse(endpoint || amazon);
   if (!url || !/^https?:$/.test(url.protocol) || url.username + url.password + url.search + url.hash !== '')
     throw failed(
       'the endpoint of the S3 service is not an address. Write https://HOST or https://HOST:PORT.',
     );
-  return `${url.href.replace(/\/+$/, '')}/${name}`;
+  const bucket = url.href.replace(/\/+$/, '') + (endpoint && `/${name}`);
+  return { bucket, prefix: prefix && `${prefix}/` };
 }
 
 /** Their values are in no message. */

@@ -5,11 +5,12 @@
  * counts once a listing after its creation shows nothing beyond it: a number that was merged and deleted could be created
  * again, by a machine that did not see it. Whatever is found there is read, and must be in the log of this machine.
  */
+import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FoundCopy } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
 import { commitsBackwards, entriesAfter, placeOf, type ReadTo } from '../log/log-reader.ts';
-import { listSegments, type Segment, SegmentReader } from '../log/segment.ts';
+import { entriesOf, listSegments, type Segment } from '../log/segment.ts';
 import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
@@ -21,17 +22,15 @@ import {
   discard,
   FRAMES_A_TURN,
   findLog,
-  hasPieces,
+  generationAfter,
   type LogObject,
   mergedName,
-  newGeneration,
-  newPieceName,
   objectsFrom,
   partName,
   pieceNames,
   pointerContent,
 } from './copy-contents.ts';
-import { left, refuseEmptied, requireEarlierAccess, requireOwn, writeAccess } from './own-copy.ts';
+import { left, requireEarlierAccess, requireOwn, type SoundAccess, writeAccess } from './own-copy.ts';
 import type { Place } from './place.ts';
 
 const PART_BYTES = 8 * 1024 * 1024;
@@ -41,8 +40,8 @@ const PARTS_MAX = 8;
 /** Where a generation of a copy ends. */
 interface CopyEnd {
   readonly generation: string;
-  /** The object with its last entry; null: it has none. */
-  readonly newest: LogObject | null;
+  /** The name of the object with its last entry; '': it has none. */
+  readonly newest: string;
   /** Its first entry; null: it has none. */
   readonly first: number | null;
   readonly last: Mark | null;
@@ -63,30 +62,30 @@ export class TakenOver extends Refused {
 }
 
 /**
- * The other machine that became the writer of a copy behind what this one has, or wrote there, in words; null: none says so.
  * @param kept the ids that are noted of the copy, also where the log is damaged; undefined: it has no note here, as after a
  *   restore with --until. Then an earlier promotion or restore of this machine may be there
- * @throws Unreachable, LogDamage
+ * @throws TakenOver if another machine says that it became the writer behind what this one has, or wrote there; Unreachable,
+ *   LogDamage
  */
-export async function newestWriter(
-  place: Place,
-  { objects, begunBy }: CopiedLog,
+export async function refuseTakenOver(
+  { place, objects, begunBy }: CopiedLog,
   folder: DataFolder,
   kept: readonly string[] | undefined,
-): Promise<string | null> {
+): Promise<void> {
   const { machine } = readRole(folder);
   const [end] = commitsBackwards(folder.log).take(1);
   for (const { name } of objects.toReversed())
     for (const { operation, at, ...mark } of (await commitsIn(place, name)).toReversed()) {
-      if (kept?.includes(mark.id)) return null;
-      if (end !== undefined && mark.entry <= end.entry && placeOf(folder.log, mark) === 'known') return null;
+      if (kept?.includes(mark.id)) return;
+      if (end !== undefined && mark.entry <= end.entry && placeOf(folder.log, mark) === 'known') return;
       const { kind, machine: by, host = 'another machine' } = operation;
       // With a note, one of this machine is of a clone of its data folder.
-      if (kind === PROMOTE)
-        return by === machine && kept === undefined ? null : `machine ${by} took over at ${at}`;
-      if (kind === RESTORE && kept !== undefined) return `the copy was restored on ${host} at ${at}`;
+      if (kind === PROMOTE && by === machine && kept === undefined) return;
+      if (kind === PROMOTE) throw new TakenOver(place, `machine ${by} took over at ${at}`);
+      if (kind === RESTORE && kept !== undefined)
+        throw new TakenOver(place, `the copy was restored on ${host} at ${at}`);
     }
-  return begunBy === null || begunBy === machine ? null : `machine ${begunBy} took over`;
+  if (begunBy !== null && begunBy !== machine) throw new TakenOver(place, `machine ${begunBy} took over`);
 }
 
 /** Writes to one place; after an error, another one begins. */
@@ -94,23 +93,29 @@ export class Shipper {
   readonly place: Place;
   readonly #folder: DataFolder;
   readonly #partBytes: number;
+  #mayBeginAnew: boolean;
   #isAnew: boolean;
   /** The end that was read or written last; null: it must be read. */
   #end: CopyEnd | null = null;
   #readTo: ReadTo | null = null;
-  /** The id of the copy; null: it must be read. */
-  #copy: string | null = null;
+  /** Its id, and where it is, once that was read. */
+  #copy = { copy: '', to: '' };
   /** The change of access.db that the copy has; null: not known. */
   #change: number | null = null;
 
   /**
-   * `isAnew`: all of the log is written anew, because objects of the copy are damaged; entries that are larger than
-   * `partBytes` are written in pieces.
+   * `isAnew`: all of the log is written anew, because objects of the copy are damaged; `mayBeginAnew`: a new copy also where
+   * one was kept and none is; entries that are larger than `partBytes` are written in pieces.
    */
-  constructor(place: Place, folder: DataFolder, { isAnew = false, partBytes = PART_BYTES } = {}) {
+  constructor(
+    place: Place,
+    folder: DataFolder,
+    { isAnew = false, mayBeginAnew = false, partBytes = PART_BYTES } = {},
+  ) {
     this.place = place;
     this.#folder = folder;
     this.#isAnew = isAnew;
+    this.#mayBeginAnew = mayBeginAnew;
     this.#partBytes = partBytes;
   }
 
@@ -125,25 +130,20 @@ export class Shipper {
       throw failed(
         `${this.#folder.access} and its spare copy are damaged or missing. To see more: wirewatch verify`,
       );
-    const { state, content } = access;
-    if (this.#copy === null) {
-      ensureRole(this.#folder);
-      this.#copy = await requireOwn(this.place, this.#folder, state);
-    }
-    while (!(await this.#shipLog(end, content)));
-    if (this.#change === state.change) return;
-    await writeAccess(this.place, state, content);
-    this.#change = state.change;
+    while (!(await this.#shipLog(end, access)));
+    if (this.#change === access.state.change) return;
+    await writeAccess(this.place, access);
+    this.#change = access.state.change;
   }
 
   /** @returns false: another process wrote meanwhile, and it must be tried again */
-  async #shipLog(to: Mark | null, access: Buffer): Promise<boolean> {
+  async #shipLog(to: Mark | null, access: SoundAccess): Promise<boolean> {
     if (this.#end !== null) {
       // Another machine may have taken the next number meanwhile, also where there is nothing to write; or a share is not
       // mounted any more.
       const { generation, newest } = this.#end;
-      const there = await objectsFrom(this.place, generation, newest?.last ?? newest?.first ?? 0);
-      if (there.length !== (newest === null ? 0 : 1) || there[0]?.name !== newest?.name) this.#end = null;
+      const there = await this.place.list(`log/${generation}/`, newest.replace('.zst', ''));
+      if (there.join() !== newest) this.#end = null;
     }
     this.#end ??= await this.#findEnd(access);
     if (to === null) return true;
@@ -156,36 +156,30 @@ export class Shipper {
     return this.#end !== null;
   }
 
-  /**
-   * @param access the content of access.db
-   * @throws Refused `failed` if the copy has entries or changes that this machine lacks
-   */
-  async #findEnd(access: Buffer): Promise<CopyEnd> {
-    await refuseEmptied(this.place, this.#folder);
+  /** @throws Refused `failed` if the copy has entries or changes that this machine lacks */
+  async #findEnd({ state, content }: SoundAccess): Promise<CopyEnd> {
+    const folder = this.#folder;
+    ensureRole(folder);
+    const copy = await requireOwn(this.place, folder, state.installation, this.#mayBeginAnew);
+    [this.#copy, this.#mayBeginAnew] = [{ copy, to: this.place.text }, false];
     const copied = await findLog(this.place);
     const { generation, changes, objects } = copied;
-    if (changes.length > 0) await deleteBefore(this.place, copied);
+    if (changes.length > 0) await deleteBefore(copied);
     // Where a snapshot has taken the place of its last entry, only the note tells whose it is.
-    const kept = keptCopies(this.#folder).get(this.#copy ?? '');
-    const noted = kept?.ids ?? [];
-    const newest = objects.at(-1) ?? null;
-    const last = newest === null ? null : await this.#lastIn(newest, noted);
-    const found = last === null ? 'known' : placeOf(this.#folder.log, last);
-    if (found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))) {
-      const by = await newestWriter(this.place, copied, this.#folder, kept?.ids);
-      if (by !== null) throw new TakenOver(this.place, by);
-      if (found === 'beyond' && noted.includes(last?.id ?? ''))
-        throw new LogDamage(
-          `the log lacks entry ${last?.entry}, which this machine wrote to ${this.place.text}: it is damaged. To see more: wirewatch verify`,
-        );
+    const kept = keptCopies(folder).get(copy)?.ids;
+    const newest = objects.at(-1);
+    const last = newest === undefined ? null : await this.#lastIn(newest, kept ?? []);
+    const found = last === null ? 'known' : placeOf(folder.log, last);
+    if (found !== 'known' && (found !== 'before' || !kept?.includes(last?.id ?? ''))) {
+      await refuseTakenOver(copied, folder, kept);
       throw left(
         this.place,
         `it is the copy of a later state of this installation, or of one that was discarded by a restore. To go on from that state, run: wirewatch restore ${this.place.text} --replace`,
       );
     }
     // What the writer before a promotion still changed is not carried on.
-    if (!readRole(this.#folder).promoted) await requireEarlierAccess(this.place, access);
-    return { generation, newest, first: objects[0]?.first ?? null, last };
+    if (!readRole(folder).promoted) await requireEarlierAccess(this.place, content);
+    return { generation, newest: newest?.name ?? '', first: objects[0]?.first ?? null, last };
   }
 
   /** The last entry in the newest object. Where that is damaged, and this machine wrote it, all is written anew. */
@@ -210,65 +204,63 @@ export class Shipper {
   async #shipAfter(begin: CopyEnd, to: Mark, isDraft = false): Promise<CopyEnd | null> {
     const { generation } = begin;
     let end = begin;
-    let last = begin.last;
-    /** The first entry, and the frames, that are not written yet; and pieces of the part, before them. */
-    let first: number | null = null;
-    let frames: Buffer[] = [];
-    let bytes = 0;
     let pieces: string[] = [];
-    let within = '';
-    const take = (): Buffer => {
-      const content = Buffer.concat(frames);
-      [frames, bytes] = [[], 0];
-      return content;
-    };
-    const writePiece = async (from: number) => {
-      const name = newPieceName(generation, from);
-      pieces.push(name);
-      await this.place.create(name, take()).catch(async (error) => {
-        await discard(this.place, pieces);
-        throw error;
-      });
-    };
-    const writePart = async (): Promise<boolean> => {
-      if (first === null || last === null) return true;
-      if (pieces.length > 0) await writePiece(first);
-      const content = pieces.length > 0 ? pointerContent({ large: pieces }) : take();
-      if (!isDraft) this.#note([end.last, last]);
-      if (!(await this.#claim(generation, first, content))) return false;
+    for await (const { segment, first, frames, readTo } of this.#batches(begin.last, to)) {
+      let content: Uint8Array = Buffer.concat(frames);
+      if (first === segment.firstEntry && pieces.length === 0 && end.last !== null)
+        await this.#mergeBefore(generation, segment, end.last);
+      if (readTo === null || pieces.length > 0) {
+        pieces.push(`${pieceNames(generation, first)}${randomBytes(8).toString('hex')}.zst`);
+        await this.place.create(pieces.at(-1) ?? '', content).catch(async (error) => {
+          await discard(this.place, pieces);
+          throw error;
+        });
+      }
+      if (readTo === null) continue;
+      const { last } = readTo;
+      if (!isDraft) noteKept(this.#folder, this.#copy, [end.last, last]);
+      if (pieces.length > 0) content = pointerContent({ large: pieces });
+      if (!(await this.#claim(generation, first, content))) return null;
       // Those of earlier attempts. Where the claim is lost, an answer may be: then the part that has them is there.
       if (pieces.length > 0) await discard(this.place, [pieceNames(generation, first)], pieces);
-      const newest = { name: partName(generation, first), first, last: null };
-      end = { generation, newest, first: end.first ?? first, last };
-      [first, pieces] = [null, []];
-      return true;
-    };
-    for (const { segment, part } of entriesAfter(this.#folder.log, last, this.#readTo)) {
-      if (segment.path !== within && part.entry === segment.firstEntry) {
-        if (!(await writePart())) return null;
-        if (last !== null) await this.#mergeBefore(generation, segment, last);
+      end = { generation, newest: partName(generation, first), first: end.first ?? first, last };
+      [this.#readTo, pieces] = [readTo, []];
+    }
+    return end;
+  }
+
+  /**
+   * What objects get: whole entries of one segment, or a piece of them, behind which they go on.
+   * @returns `first`: the first entry; `readTo`: where the last one ends; null: in a later piece
+   */
+  async *#batches(after: Mark | null, to: Mark) {
+    type Batch = { segment: Segment; first: number; frames: Buffer[]; bytes: number; readTo: ReadTo | null };
+    let batch: Batch | null = null;
+    let isInPieces = false;
+    for (const { segment, part } of entriesAfter(this.#folder.log, after, this.#readTo)) {
+      const { frame, commit } = part;
+      if (batch !== null && batch.segment.path !== segment.path) {
+        yield batch;
+        batch = null;
       }
-      within = segment.path;
-      first ??= part.entry;
-      frames.push(part.frame.bytes);
-      bytes += part.frame.bytes.length;
-      if (part.commit !== null) {
-        last = part.commit;
-        this.#readTo = { path: segment.path, last: part.commit, end: part.frame.end };
+      batch ??= { segment, first: part.entry, frames: [], bytes: 0, readTo: null };
+      batch.frames.push(frame.bytes);
+      batch.bytes += frame.bytes.length;
+      batch.readTo = commit && { path: segment.path, last: commit, end: frame.end };
+      if (batch.frames.length % FRAMES_A_TURN === 0) await nextTurn();
+      const isEnd = commit !== null && commit.entry >= to.entry;
+      if (isEnd || batch.bytes >= this.#partBytes || (commit !== null && isInPieces)) {
+        yield batch;
+        isInPieces = commit === null;
+        batch = isInPieces ? { ...batch, frames: [], bytes: 0 } : null;
       }
-      const isEnd = (part.commit?.entry ?? 0) >= to.entry;
-      const isFull = bytes >= this.#partBytes;
-      if (part.commit === null) {
-        if (isFull) await writePiece(first);
-      } else if ((isFull || isEnd || pieces.length > 0) && !(await writePart())) return null;
-      if (isEnd) return end;
-      if (frames.length % FRAMES_A_TURN === 0) await nextTurn();
+      if (isEnd) return;
     }
     throw new LogDamage(`the log ends before entry ${to.entry}`);
   }
 
   /** Creates the next part. @returns false if it, or something beyond it, was there already */
-  async #claim(generation: string, first: number, content: Buffer): Promise<boolean> {
+  async #claim(generation: string, first: number, content: Uint8Array): Promise<boolean> {
     const name = partName(generation, first);
     if (!(await this.place.create(name, content))) return false;
     const beyond = await objectsFrom(this.place, generation, first);
@@ -289,41 +281,26 @@ export class Shipper {
     const newest = parts.at(-1);
     if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== begin) return;
     // Entries in pieces stay so: as one object they could be larger than memory.
-    if (await hasPieces(this.place, generation, begin, firstEntry)) return;
+    const [piece] = await this.place.list(`large/${generation}/`, pieceNames(generation, begin));
+    if (piece !== undefined && piece < pieceNames(generation, firstEntry)) return;
     // Where an earlier log had other segments, a part may reach beyond this one.
     if ((await commitsIn(this.place, newest.name)).at(-1)?.id !== last.id) return;
-    await this.place.create(merged, await contentOf(segment, last));
+    await this.place.create(merged, await entriesOf(segment, last));
     for (const { name } of parts) await this.place.delete(name);
   }
 
   /** Writes the log beside the old objects, and then the part that leads to it. @returns null: the end must be read */
   async #beginGeneration(old: CopyEnd, to: Mark): Promise<null> {
-    const generation = await newGeneration(this.place);
-    const begin = { generation, newest: null, first: null, last: null };
+    const generation = generationAfter(old.generation);
+    const begin = { generation, newest: '', first: null, last: null };
     const made = await this.#shipAfter(begin, to, true).catch(async (error) => {
       await discard(this.place, [`log/${generation}/`, `large/${generation}/`]);
       throw error;
     });
     if (made === null) return null;
-    this.#note([old.last, made.last]);
+    noteKept(this.#folder, this.#copy, [old.last, made.last]);
     const content = pointerContent({ generation, machine: readRole(this.#folder).machine });
     if (await this.#claim(old.generation, (old.last?.entry ?? 0) + 1, content)) this.#isAnew = false;
     return null;
   }
-
-  #note(marks: readonly (Mark | null)[]): void {
-    noteKept(this.#folder, { copy: this.#copy ?? '', to: this.place.text }, marks);
-  }
-}
-
-/** The entries of a closed segment up to its last one, as one content. @throws LogDamage, LogFailure */
-async function contentOf(segment: Segment, last: Mark): Promise<Buffer> {
-  using reader = new SegmentReader(segment);
-  const frames: Buffer[] = [];
-  for (let part = reader.next(); part !== null; part = reader.next()) {
-    frames.push(part.frame.bytes);
-    await nextTurn();
-  }
-  if (reader.last?.id !== last.id) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-  return Buffer.concat(frames);
 }

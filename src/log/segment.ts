@@ -2,8 +2,9 @@
  * Segments: the files of a log. Each is named by its first entry and only appended to; all but the newest are closed,
  * and never change. A snapshot (compact.ts) takes the place of every segment that begins before it or with it.
  */
-import { fstatSync, readdirSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
+import { fstatSync, readdirSync, readSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { unlessCode } from '../refused.ts';
 import { openFile, syncFolder } from '../store/folder.ts';
 import { LogDamage, onLog } from '../store/log-errors.ts';
@@ -61,6 +62,24 @@ export function replaceLog(log: string, entry: number): void {
   tidyLog(log);
 }
 
+/**
+ * Puts a whole draft, which is durable, in place of the log. Whoever reads that meanwhile finds each entry, or damage. A log
+ * that begins with a snapshot is in place by one name, whatever a crash leaves; of another one, a crash may leave damage.
+ * @param first its first entry
+ */
+export function takeDraft(log: string, first: number): void {
+  const replaced = new Set(listSegments(log).map(({ path }) => path));
+  for (const { path, firstEntry } of listSegments(draftOf(log))) {
+    const pathOf = firstEntry > 1 && firstEntry === first ? snapshotPath : segmentPath;
+    renameSync(path, pathOf(log, firstEntry));
+    replaced.delete(pathOf(log, firstEntry));
+  }
+  // Before a segment goes that was replaced.
+  syncFolder(log);
+  for (const path of replaced) rmSync(path);
+  syncFolder(log);
+}
+
 /** Deletes what a compaction left, whether it had replaced the log or not: the draft, and segments that it replaced. */
 export function tidyLog(log: string): void {
   const kept = new Set(listSegments(log).map(({ path }) => path));
@@ -78,6 +97,32 @@ function allSegments(folder: string): (Segment & { readonly isSnapshot: boolean 
     const isSnapshot = snapshot !== undefined;
     return [{ path: join(folder, name), firstEntry: Number(digits), isSnapshot }];
   });
+}
+
+/** The entries of a closed segment up to its last one, as one content. @throws LogDamage, LogFailure */
+export async function entriesOf(segment: Segment, last: Mark): Promise<Buffer> {
+  using reader = new SegmentReader(segment);
+  const frames: Buffer[] = [];
+  for (let part = reader.next(); part !== null; part = reader.next()) {
+    frames.push(part.frame.bytes);
+    await nextTurn();
+  }
+  if (reader.last?.id !== last.id) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+  return Buffer.concat(frames);
+}
+
+/** Cuts off what follows an entry. The recovery that comes then puts what is left into a new file, and syncs it. */
+export function cutAfter(log: string, entry: number): void {
+  for (const segment of listSegments(log).toReversed()) {
+    if (segment.firstEntry > entry) {
+      rmSync(segment.path);
+      continue;
+    }
+    using reader = new SegmentReader(segment);
+    reader.skipTo(entry);
+    truncateSync(segment.path, reader.end);
+    return;
+  }
 }
 
 export function bytesOf(segments: readonly Segment[]): number {

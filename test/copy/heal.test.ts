@@ -48,8 +48,7 @@ function entries(): string[] {
   return ids;
 }
 
-const heal = async () =>
-  takeLog(place, await requireNewest(place, history.folder, false), history.folder.log);
+const heal = async () => takeLog(await requireNewest(place, history.folder, false), history.folder.log);
 
 const segments = () => listSegments(history.folder.log).map(({ path }) => path);
 
@@ -117,7 +116,7 @@ for (const isNoted of [true, false])
     await assert.rejects(heal, isNoted ? TakenOver : /has entries behind those that this machine has/);
     // Of a standby it is what it needs.
     const there = await requireNewest(place, history.folder, true);
-    await takeLog(place, there, history.folder.log);
+    await takeLog(there, history.folder.log);
     assert.equal(entries().length, ids.length + 2);
   });
 

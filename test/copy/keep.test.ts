@@ -309,6 +309,7 @@ test('a verification whose reading of the copy a restart cut short is made good 
     copy = keep();
     await upToDate(copy);
     for (const next of [10, 20]) await copied(from + next);
+    await until('it to be read again', () => reads === 2);
     await nextTurn();
     assert.equal(reads, 2);
   }

@@ -95,7 +95,10 @@ test('a machine that took over writes nothing over a revocation that it lacks, w
   assert.deepEqual(findAccess(history.folder).kind, restored.kind);
   for (let count = 0; count < 3; count += 1) change();
   history.apply(rowsFrom(20, 1));
-  assert.match(await refused(ship()), /lacks\. To take them over, run: wirewatch restore memory --replace$/);
+  assert.match(
+    await refused(ship()),
+    /lacks\. To take them over, run: wirewatch restore memory --replace\. Name another/,
+  );
   // What the writer before a promotion still changed is not carried on.
   noteRole(history.folder, { ...readRole(history.folder), promoted: true });
   await ship();

@@ -10,7 +10,7 @@ import type { Config } from '../../src/config/load.ts';
 import { readCopiedAccess } from '../../src/copy/own-copy.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { requireNewest } from '../../src/copy/source.ts';
-import { beginEpoch, createStandby } from '../../src/copy/standby-thread.ts';
+import { beginEpoch, createStandby } from '../../src/copy/standby.ts';
 import type { StandbyParts } from '../../src/ingest/threads/ingest-thread.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { recoverDetections } from '../../src/log/recover.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
 import { openFolderPlace } from '../../src/copy/folder-place.ts';
-import { createStandby } from '../../src/copy/standby-thread.ts';
+import { createStandby } from '../../src/copy/standby.ts';
 import { createDecidedEntry } from '../../src/ingest/threads/decisions.ts';
 import { Stopping } from '../../src/ingest/threads/ingest-loop.ts';
 import type { IngestSettings, ToMain } from '../../src/ingest/threads/ingest-messages.ts';

@@ -8,6 +8,7 @@ import type { Place, PlaceSettings } from '../../src/copy/place.ts';
 import { type RestoreOptions, restore } from '../../src/copy/restore.ts';
 import { Shipper } from '../../src/copy/ship.ts';
 import { loadCopy, openCopy } from '../../src/copy/source.ts';
+import { parseFileName } from '../../src/exports/file-name.ts';
 import type { Commit, Mark, Operation } from '../../src/log/format.ts';
 import { encodeFrame } from '../../src/log/frame.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
@@ -28,7 +29,7 @@ export function copyTo(to: string, data: string, onProgress: OnProgress = () => 
 
 /** Brings a copy of a history up to date. */
 export async function shipTo(to: Place | Shipper, { folder, db }: History): Promise<void> {
-  const shipper = to instanceof Shipper ? to : new Shipper(to, folder);
+  const shipper = to instanceof Shipper ? to : new Shipper(to, folder, { mayBeginAnew: true });
   const access = findAccess(folder);
   await shipper.ship(access, readLogMark(db()));
 }
@@ -47,7 +48,8 @@ export const sourceAt = (path: string) => openCopy(path, SETTINGS);
 /** Restores a copy into a data folder, in place of what is there. */
 export async function restoreFrom(copy: Place | string, data: string, more: Partial<RestoreOptions> = {}) {
   const source = typeof copy === 'string' ? await sourceAt(copy) : copy;
-  const usual = { replace: true, untilMs: null, drop: join(data, 'drop'), now: Date.now, onProgress() {} };
+  const drop = { root: join(data, 'drop'), parse: parseFileName };
+  const usual = { replace: true, untilMs: null, drop, now: Date.now, onProgress() {} };
   return restore({ ...usual, source, data, ...more });
 }
 

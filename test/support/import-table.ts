@@ -28,7 +28,7 @@ export const ROOMS = listed({
   drop: 'detection exports store windows',
   ingest: 'auth clock.ts detection drop exports log store thread-call.ts wakeable-timer.ts windows',
   query: 'detection limits log release-memory.ts seal.ts store time-zone.ts zone-days.ts',
-  copy: 'auth clock.ts exports hanging-calls.ts ingest log store',
+  copy: 'auth clock.ts hanging-calls.ts ingest log store',
   health: 'auth copy detection hanging-calls.ts ingest logger.ts store windows',
   check: 'auth config copy drop health http log log-output.ts operations store',
   operations: `

@@ -27,7 +27,7 @@ import type {
 } from './ingest-messages.ts';
 import { type FullDisk, waitForRoom } from './retry-pauses.ts';
 
-/** What a standby does in this thread, before it ingests (copy/standby-thread.ts). */
+/** What a standby does in this thread, before it ingests (copy/standby.ts). */
 export interface Standby {
   /**
    * Follows the copy, if this machine is a standby, until it was promoted.

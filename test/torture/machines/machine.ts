@@ -5,9 +5,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { addAccount } from '../../../src/auth/accounts.ts';
 import { openAccess } from '../../../src/auth/open-access.ts';
 import { findAccess } from '../../../src/auth/spare-copy.ts';
-import { Follower } from '../../../src/copy/follow.ts';
 import { Shipper } from '../../../src/copy/ship.ts';
-import { beginEpoch } from '../../../src/copy/standby-thread.ts';
+import { beginEpoch, Follower } from '../../../src/copy/standby.ts';
 import { compactNow } from '../../../src/ingest/apply/remove-rows.ts';
 import { type StreamWriter, streamWriter } from '../../../src/ingest/apply/stream-writer.ts';
 import {
@@ -216,7 +215,7 @@ export class Machine {
   }
 
   async follow(work: (follower: Follower) => Promise<void>): Promise<void> {
-    const parts = { open: async () => this.place, folder: this.folder, now: this.now };
+    const parts = { place: this.place, folder: this.folder, now: this.now };
     const follower = new Follower({ ...parts, onDelivered() {} }, this.#open());
     try {
       await work(follower);

@@ -84,8 +84,8 @@ log/apply-log.ts | recovery | each row has its position
   position[- + index-]
 store/checkpoint.ts | checkpoint | nothing of removed rows is left in unused parts of pages
   [-other.exec('VACUUM');-]
-copy/follow.ts | promotion | the file of a standby has nothing of removed rows
-  [-rewrite(this.#db);-]
+copy/standby.ts | promotion | the file of a standby has nothing of removed rows
+  takeLog(copied, log[-, () => rewrite(this.#db)-])
 log/compact.ts | compact | a log is rewritten only from a database that equals it
   if ([-findingsOf(found, 'database').length > 0-]{+false+}) throw unsound
 ingest/apply/backfill.ts | removal | a replay brings no removed rows back
@@ -123,12 +123,12 @@ copy/ship.ts | ship | a number that was merged and deleted does not make a secon
 copy/ship.ts | ship | no two merged objects of a copy overlap
   if ([-there.some((object) => object.last !== null && object.name !== merged)-]{+false+})
 copy/ship.ts | ship | a copy that ends with an entry of another history is left alone
-  if ([-found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))-]{+false+})
+  if ([-found !== 'known' && (found !== 'before' || !kept?.includes(last?.id ?? ''))-]{+false+})
 copy/ship.ts | ship | an old generation goes only once another takes its place
-  {+await deleteBefore(this.place, { generation, begunBy: null, changes: [], objects: [] });
+  {+await deleteBefore({ place: this.place, generation, begunBy: null, changes: [], objects: [] });
       +}if (await this.#claim(old.generation
 copy/source.ts | heal | a damaged log of a machine that was replaced does not make a second writer
-  if ({+true || +}isStandby || newest === undefined) return objects;
+  if ({+true || +}isStandby || newest === undefined) return copied;
 copy/restore.ts | promotion | a machine that goes back in time is not put out of service by its own promotion
   machine: [-former?.machine ?? -]own.machine
 copy/restore.ts | promotion | an epoch that is due outlasts a restore
@@ -140,27 +140,27 @@ copy/source.ts | heal | a proposal hinders no healing of a damaged log
 copy/discarded.ts | wait | a restore loses no proposal, which nobody has seen
   const isProposed = {+false && +}keptCopies
 copy/source.ts | heal | a damaged log is made anew only from a copy with its newest entry
-  if ([-!(await hasEntry(place, objects, mark))-]{+false+})
-copy/follow.ts | promotion | a machine that was promoted writes nothing behind another that took over
+  if ([-!(await hasEntry(copied, mark))-]{+false+})
+copy/standby.ts | promotion | a machine that was promoted writes nothing behind another that took over
   took over.
-      if ([-this.isPromoted-]{+false+}) return;
-copy/follow.ts | promotion | what an old writer still adds to the copy holds up no change of the new one
-  [-skipChanges(folder, entry);-]
-copy/follow.ts | promotion | a standby knows no access.db that is newer than its log
+      if ([-readRole(folder).promoted-]{+false+}) return;
+copy/standby.ts | promotion | what an old writer still adds to the copy holds up no change of the new one
+  [-renewSpare(folder, (db) => db.prepare(SKIP_CHANGES).run(entry));-]
+copy/standby.ts | promotion | a standby knows no access.db that is newer than its log
   await readCopiedAccess(place[-, change-])
-copy/follow.ts | promotion | rows that were removed while a standby was stopped are gone from its log
+copy/standby.ts | promotion | rows that were removed while a standby was stopped are gone from its log
   isBehind || ([-isOther && begin !== undefined && begin.firstEntry < first-]{+known !== null && isOther+}))
-copy/follow.ts | promotion | a machine whose entries the copy lacks is no standby of it
+copy/standby.ts | promotion | a machine whose entries the copy lacks is no standby of it
   if ({+false && +}isOther && end
-copy/follow.ts | promotion | a standby takes the writer's state of access.db
+copy/standby.ts | promotion | a standby takes the writer's state of access.db
   found.state.change <[-=-] state.change
 store/complete-restore.ts | standby | a restored standby knows itself before its first start
   of [...RESTORED_NAMES[-, basename(role)-]])
 hanging-calls.ts | folder-place | a share that hangs takes two threads
   [-second === undefined && -]performance.now()
 copy/ship.ts | own-copy | access.db of a copy is not newer than its log
-  {+await writeAccess(this.place, state, content);
-      +}while (!(await this.#shipLog(end, content)))
+  {+await writeAccess(this.place, access);
+      +}while (!(await this.#shipLog(end, access)))
 copy/own-copy.ts | own-copy | a copy with another secret is left alone
   if ([-owner.secret_sha256 !== secret_sha256-]{+false+})
 store/database-errors.ts | thread-call | damage that a thread found is made good, and not the end of ingest
