@@ -77,7 +77,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'QueryCursor: opaque base64url, never forged | cursors | any changed character is refused, at every position',
   ]),
   ...rules('Me', [
-    'key.id: 12 characters behind the prefix | credential-form | a key has prefix, "live", a 12-character id and a 52-character secret',
+    'key.id: 12 characters behind the prefix | credential-form | a key has any prefix, "live", a 12-character id and a 52-character secret, and is parsed',
     "key.name, scopes, expires_at: of this moment | me | the key's name, scopes and expiry are current",
     "subscriptions: only the key's own, with the types it reads | me | lists only the key's own subscriptions, with the types the key reads of each",
     'subscriptions: content_types may be none, and the subscription stays | me | a subscription without types that the key reads stays, with an empty list',
@@ -104,7 +104,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'abandoned: no longer looked for, a file is held | windows-over-time | a file for an abandoned window is held, with the command that reads it',
     'failed: the file could not be read; stays until reset | failed-windows | files for a failed window are held; window reset reads the newest of them first',
     'failed: once read, its detections reach the stream | failed-windows | without a held file, window reset reads the failed one again',
-    'a pause is told and kept | finished-files | a pause leaves dropped files where they are, also across a restart',
+    'a pause is told and kept | windows-over-time | a file that waits during a pause is not missing; one that has not come is, in the list, in gaps, and an alert',
   ]),
   ...rules('Endpoints', [
     'a trailing slash never matches | every-endpoint | a trailing slash never matches a path',
@@ -210,7 +210,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'no rate limit | health | answers without a credential or a rate limit, for any query, 200 or 503 with the same body; never a problem document',
     'HEAD: same status and headers | health-program | is ok once the current windows of both exports are done; HEAD agrees',
     '1. 503 while an alert needs someone now | health | 1: degraded while an urgent alert is open, and by no other alert',
-    '2. ingest stalled opens after more than 45 minutes | health | opens at a check, for each export whose newest window ended more than 45 minutes ago',
+    '2. ingest stalled opens after more than 45 minutes | health | ingest is stalled for each export whose newest window ended more than 45 minutes ago',
     '2. checked every five minutes: 503 after 45 to 50 | monitor | is degraded 45 to 50 minutes after the last window, until one finishes',
     '3. 503 after more than an hour, or with none | health | 3: degraded if the newest window of an export ended more than an hour ago, or it has none',
     '4. while paused, age is not judged | health | 4: while ingest is paused, the age of windows is ignored',

@@ -102,7 +102,7 @@ export const PROMISES: readonly Rule[] = rules('Promises', [
   'log-format: waiting rows changed nothing | log-format | prints the database content: corrected, rescored, removed and added again, compacted',
   'log-format: never spans two segments | log-entries | entries are read as written, across segments and restarts',
   'log-format: never changes | log-entries | another version of the program starts a segment',
-  'log-format: always there | log-format | specifies segments, frames and entries',
+  'log-format: always there | log-format | a log of format 1 is read as recorded',
   'log-format: always 1 | log-format | names every table of the log with its columns',
 ]);
 
