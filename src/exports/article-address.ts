@@ -5,6 +5,7 @@
 import { isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { getDomain } from 'tldts';
+import { BoundedMap } from '../bounded-map.ts';
 
 const ADDRESS_BYTES_MAX = 8 * 1024;
 
@@ -51,8 +52,13 @@ export function readAddress(given: string): string | Bad {
  * @returns null if it has none: an address literal, a bare suffix, a single label
  */
 export function registrableDomain(host: string): string | null {
+  const cached = domains.get(host);
+  if (cached !== undefined) return cached;
   const ascii = domainToASCII(host.trim().replace(/\.$/, ''));
-  return ascii === '' ? null : getDomain(ascii, { allowPrivateDomains: false, detectIp: true });
+  const domain = ascii === '' ? null : getDomain(ascii, { allowPrivateDomains: false, detectIp: true });
+  // Rows may have a host of up to 8 KiB, which is no domain.
+  if (host.length <= HOST_CHARACTERS_MAX) domains.set(host, domain);
+  return domain;
 }
 
 /** The host in a domain of an export, which may be a URL. */
@@ -60,6 +66,10 @@ export function hostOfDomain(given: string): string {
   const authority = /^(?:(?:[a-z][a-z0-9+.-]*:)?\/\/)?([^/?#\\]*)/i.exec(given.trim())?.[1] ?? '';
   return hostOf(authority);
 }
+
+const DOMAINS_MAX = 20_000;
+const HOST_CHARACTERS_MAX = 253;
+const domains = new BoundedMap<string, string | null>(DOMAINS_MAX);
 
 function hostOf(authority: string): string {
   const afterUser = authority.slice(authority.lastIndexOf('@') + 1);

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream';
 import { CsvError, type Info, parse } from 'csv-parse';
 import { counted } from '../counted.ts';
 import type { ExportName } from '../detection/content-type.ts';
-import { IGNORED_COLUMNS_MAX, isChecked } from './check-row.ts';
+import { IGNORED_COLUMNS_MAX, isChecked, type RawRow } from './check-row.ts';
 import { exportColumn } from './columns.ts';
 import { checkHeader } from './header.ts';
 import {
@@ -18,7 +18,7 @@ import {
   type RawEntry,
   wholeLines,
 } from './lines.ts';
-import { type ColumnReader, columnReader, type Mapping, OWN_FORM, originOf } from './mapping.ts';
+import { type ColumnReader, columnReader, type Mapping, originOf, type Reader } from './mapping.ts';
 
 /** Both bound the memory of a group: a row may have a mebibyte. */
 const GROUP_ROWS = 500;
@@ -61,7 +61,7 @@ export async function* csvEntries(
   // Every error ends the parser, which is read below.
   pipeline(blocks, parser, () => {});
   const counter = new LineCounter();
-  const reader = columnReader(mapping ?? OWN_FORM, readField);
+  const reader = mapping === null ? null : columnReader(mapping);
   let read: ((record: readonly string[], line: number) => RawEntry) | null = null;
   let group: RawEntry[] = [];
   let groupStart = 0;
@@ -95,19 +95,28 @@ function otherEncoding(exportName: ExportName): string {
   return `If the file has another encoding, such as windows-1252, set csv = { encoding = "windows-1252" } in [exports.${exportName}].`;
 }
 
-function recordReader(header: readonly string[], reader: ColumnReader) {
+/** Made once for a file, so that a field costs no search. */
+function recordReader(header: readonly string[], reader: ColumnReader | null) {
   const isInFile = (name: string) => header.includes(name);
   let ignored = 0;
-  // Of columns that mean nothing there may be a hundred thousand, in every row.
-  const places = [...header.entries()].filter(
-    ([, name]) => reader.namesOf(name, isInFile).some(isChecked) || ++ignored <= IGNORED_COLUMNS_MAX,
+  const targets = header.flatMap((theirs, index) =>
+    (reader?.namesOf(theirs, isInFile) ?? [theirs]).flatMap((name) => {
+      // There may be a hundred thousand of them, in every row.
+      if (!isChecked(name) && ++ignored > IGNORED_COLUMNS_MAX) return [];
+      const plain = fieldReader(name);
+      return { name, index, read: reader?.reader(name, plain) ?? plain };
+    }),
   );
+  const constants = (reader?.constants ?? []).filter(([name]) => !targets.some((own) => own.name === name));
+  const places = new Map(header.map((name, index) => [name, index]));
   return (record: readonly string[], line: number): RawEntry => {
     if (record.length !== header.length)
       return badRow(line, `${counted(header.length, 'field')}, as in the header`, record.join(','));
-    const row: Record<string, unknown> = Object.create(null);
-    for (const [index, name] of places) row[name] = record[index];
-    return { kind: 'row', line, raw: reader.row(row), origin: originOf(reader, row) };
+    const raw: Record<string, unknown> = Object.create(null);
+    for (const { name, index, read } of targets) raw[name] = read(record[index]);
+    for (const [name, value] of constants) raw[name] = value;
+    const origin = reader === null ? null : originOf(reader, (name) => record[places.get(name) ?? -1]);
+    return { kind: 'row', line, raw: raw as RawRow, origin };
   };
 }
 
@@ -119,10 +128,12 @@ const READERS: Partial<Record<string, (text: string) => unknown>> = {
 };
 
 /** An empty field has no value. */
-function readField(name: string, text: unknown): unknown {
-  if (typeof text !== 'string') return text;
-  const read = READERS[exportColumn(name)?.kind.type ?? ''];
-  return text === '' ? null : (read?.(text) ?? text);
+function fieldReader(name: string): Reader {
+  const read = READERS[exportColumn(name)?.kind.type ?? ''] ?? ((text) => text);
+  return (text) => {
+    if (typeof text !== 'string') return text;
+    return text === '' ? null : read(text);
+  };
 }
 
 function parseProblem(error: unknown, lines: LineCounter, quote: string): RawEntry {

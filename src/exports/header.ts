@@ -13,7 +13,7 @@ const DELIMITERS = [';', '\t', '|', ','];
 export function checkHeader(
   header: readonly string[],
   exportName: ExportName,
-  { reader, delimiter, isGiven }: { reader: ColumnReader; delimiter: string; isGiven: boolean },
+  { reader, delimiter, isGiven }: { reader: ColumnReader | null; delimiter: string; isGiven: boolean },
 ): RawEntry | null {
   const names = new Set<string>();
   const read = new Set<string>();
@@ -23,21 +23,22 @@ export function checkHeader(
     if (/\r(?!\n)/.test(name)) return badFile(1, 'lines that end with LF or CRLF', header.join(delimiter));
     if (names.has(name)) twice ??= badFile(1, 'every column only once', name, { column: name });
     names.add(name);
-    for (const column of reader.namesOf(name, (other) => header.includes(other))) {
+    const ours = reader?.namesOf(name, (other) => header.includes(other)) ?? [name];
+    for (const column of ours) {
       read.add(column);
       if (exportColumn(column)?.exports.includes(exportName) === false)
         return badFile(1, `no column ${column} in ${exportName} files`, name, { column: name });
     }
   }
-  for (const [name] of reader.constants) read.add(name);
+  for (const [name] of reader?.constants ?? []) read.add(name);
   const absent = EXPORT_COLUMNS.filter((column) => column.required && !read.has(column.name));
   if (absent.length === 0) return twice;
   const separator = separatorOf(header, delimiter);
   const found = separator === null ? header : (header[0] ?? '').split(separator);
-  const isMeant = (name: string) => reader.isNamed(name) || exportColumn(name) !== undefined;
+  const isMeant = (name: string) => reader?.isNamed(name) === true || exportColumn(name) !== undefined;
   const unknown = found.filter((name) => !isMeant(name));
   const wanted = absent.map(({ name }) => {
-    const theirs = reader.nameOf(name);
+    const theirs = reader?.nameOf(name) ?? name;
     const shown = theirs === name ? name : `${theirs} (${name})`;
     const given = found.includes(theirs) ? null : (lookalike(theirs, unknown) ?? lookalike(name, unknown));
     return given === null ? shown : `${shown} (misspelled as "${given.slice(0, 100)}"?)`;
@@ -50,7 +51,8 @@ export function checkHeader(
     separator !== null
       ? `The whole line is one column: its separator seems to be ${quoted}. If so, set csv = { delimiter = ${quoted} } in ${section}.`
       : `If the file has other names, set columns in ${section}; if it has no header line, csv = { header = [...] }.`;
-  const more = separator === null && unknown.length === 0 ? {} : { what_to_do };
+  const isKnown = unknown.length === 0 || reader !== null;
+  const more = separator === null && isKnown ? {} : { what_to_do };
   return badFile(1, `${where} with ${columns} ${wanted.join(', ')}`, header.join(delimiter), more);
 }
 

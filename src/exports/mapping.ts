@@ -36,32 +36,15 @@ export interface Mapping {
 export type Mappings = Readonly<Record<ExportName, Mapping | null>>;
 
 /** A value that is read; {@link Bad} for one that cannot be. */
-type Reader = (given: unknown) => unknown;
+export type Reader = (given: unknown) => unknown;
 
 const ISO_LOCAL = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?$/;
 const VALUES_NAMED_MAX = 10;
 
 export type ColumnReader = ReturnType<typeof columnReader>;
 
-/** The mapping of a file in our own form. */
-export const OWN_FORM: Mapping = {
-  columns: {},
-  values: {},
-  constants: {},
-  csv: {},
-  time_format: '',
-  time_zone: '',
-  decimal: '.',
-};
-
-/**
- * Reads the columns of one file under a mapping.
- * @param plain reads a value for which there is no rule, by our name of its column
- */
-export function columnReader(
-  mapping: Mapping,
-  plain: (name: string, given: unknown) => unknown = (_, given) => given,
-) {
+/** Reads the columns of one file under a mapping. */
+export function columnReader(mapping: Mapping) {
   const { columns } = mapping;
   const constants: readonly (readonly [string, Scalar])[] = Object.entries(mapping.constants);
   const readTime = timeReader(mapping);
@@ -83,12 +66,12 @@ export function columnReader(
     return other !== theirs && isInFile(other) ? [] : [theirs];
   }
 
-  function ruled(name: string): Reader {
+  function ruled(name: string, plain: Reader): Reader {
     const type = exportColumn(name)?.kind.type;
     const isDecimal = type === 'score' && mapping.decimal === ',';
     const read = isDecimal ? decimal : type === 'timestamp' && readTime;
-    if (!read) return (given) => plain(name, given);
-    return (given) => (typeof given === 'string' && given !== '' ? read(given) : plain(name, given));
+    if (!read) return plain;
+    return (given) => (typeof given === 'string' && given !== '' ? read(given) : plain(given));
   }
 
   /** By the list of values, if the column has one. */
@@ -110,22 +93,23 @@ export function columnReader(
     };
   }
 
-  function read(name: string, given: unknown): unknown {
+  /** @param plain reads a value for which there is no rule */
+  function reader(name: string, plain: Reader = (given) => given): Reader {
     // Each row of an NDJSON file may have others.
-    if (exportColumn(name) === undefined) return plain(name, given);
-    return getOrMake(readers, name, () => listed(name, ruled(name)))(given);
+    if (exportColumn(name) === undefined) return plain;
+    return getOrMake(readers, name, () => listed(name, ruled(name, plain)));
   }
 
   return {
-    ...{ constants, nameOf, namesOf },
+    ...{ constants, nameOf, namesOf, reader },
     /** Whether `columns` has the file's name of a column. */
     isNamed: (theirs: string): boolean => oursOf.has(theirs),
-    /** Reads a row, by the file's names. */
+    /** Reads an object of an NDJSON file. */
     row(theirs: RawRow): RawRow {
       const raw: Record<string, unknown> = Object.create(null);
       for (const key of Object.keys(theirs))
         for (const name of namesOf(key, (other) => Object.hasOwn(theirs, other)))
-          raw[name] = read(name, theirs[key]);
+          raw[name] = reader(name)(theirs[key]);
       for (const [name, value] of constants) if (!(name in raw)) raw[name] = value;
       return raw;
     },
@@ -134,10 +118,11 @@ export function columnReader(
 
 export type Origin = ReturnType<typeof originOf>;
 
-/** A row as the file has it, to name its fields in errors. */
-export function originOf({ nameOf, isNamed }: ColumnReader, row: RawRow) {
-  const find = (theirs: string): unknown => (Object.hasOwn(row, theirs) ? row[theirs] : undefined);
-
+/**
+ * The fields of a row as the file has them, to name them in errors.
+ * @param find a value of the row by the file's name; undefined if there is none
+ */
+export function originOf({ nameOf, isNamed }: ColumnReader, find: (theirs: string) => unknown) {
   /** By the file's name; without it by ours, unless the settings give that to another column. */
   function givenFor(ours: string): unknown {
     const found = find(nameOf(ours));
@@ -174,7 +159,7 @@ export function originOf({ nameOf, isNamed }: ColumnReader, row: RawRow) {
     };
   }
 
-  return { row, has, of, named };
+  return { has, of, named };
 }
 
 /** A text, number or boolean as text, empty without a value; null for an object, of which String may throw. */

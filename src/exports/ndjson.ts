@@ -41,7 +41,8 @@ function entryOf(content: string, line: number, reader: ColumnReader | null): Ra
   if (!isObject(value)) return badRow(line, 'a JSON object', content);
   if (!Object.hasOwn(value, 'end_of_export')) {
     if (reader === null) return { kind: 'row', line, raw: value, origin: null };
-    return { kind: 'row', line, raw: reader.row(value), origin: originOf(reader, value) };
+    const origin = originOf(reader, (name) => (Object.hasOwn(value, name) ? value[name] : undefined));
+    return { kind: 'row', line, raw: reader.row(value), origin };
   }
   const { end_of_export: end, rows } = value;
   const expected = '{"end_of_export":true,"rows":N}, or a row without the member end_of_export';

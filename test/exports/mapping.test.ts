@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { droppedName, formOf, nameParser, numberedName } from '../../src/exports/file-name.ts';
-import { type Mapping, OWN_FORM as OWN } from '../../src/exports/mapping.ts';
+import type { Mapping } from '../../src/exports/mapping.ts';
 import { nameFormat, timeFormat } from '../../src/exports/time-format.ts';
 import { formatMs } from '../../src/time.ts';
 import { localClock } from '../../src/zone-days.ts';
@@ -13,6 +13,15 @@ import { forAll } from '../support/for-all.ts';
 import { readContent } from '../support/read-export.ts';
 import { rowsOf } from '../support/sample-rows.ts';
 
+const OWN: Mapping = {
+  columns: {},
+  values: {},
+  constants: {},
+  csv: {},
+  time_format: '',
+  time_zone: '',
+  decimal: '.',
+};
 /** An hour after clocks in Berlin went back: earlier times of its rows are in summer time. */
 const START = '2026-10-25T02:00:00Z';
 const TWICE = ['2026-10-25T00:00:00Z', START] as const;

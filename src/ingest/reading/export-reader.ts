@@ -106,7 +106,8 @@ export function exportReader({ access, settings, stopped, now, onProgress }: Exp
         for await (const [batch] of messages) {
           if (batch === undefined) continue;
           yield batch;
-          port.postMessage(null);
+          const memory = batch.lines.buffer;
+          port.postMessage(memory, [memory]);
         }
       }
       return {

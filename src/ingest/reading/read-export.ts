@@ -14,12 +14,13 @@ import type { ExportRow } from '../../detection/fields.ts';
 import { formatDetectionId } from '../../detection/id.ts';
 import { filterValuesOf, type RenderOptions, renderRow } from '../../detection/match.ts';
 import { shownUrl } from '../../detection/merge.ts';
+import { Bad } from '../../exports/article-address.ts';
 import { checkRow, type RowError, type RowLimits, type TimeBounds } from '../../exports/check-row.ts';
 import { csvEntries } from '../../exports/csv.ts';
 import { BadRows, type FileErrors, type LineError } from '../../exports/error-groups.ts';
 import { type ExportFileName, formOf } from '../../exports/file-name.ts';
 import type { RawEntry } from '../../exports/lines.ts';
-import type { Mapping } from '../../exports/mapping.ts';
+import type { Mapping, Origin } from '../../exports/mapping.ts';
 import { ndjsonEntries } from '../../exports/ndjson.ts';
 import { type ExportSource, openContent, UnreadableContent } from '../../exports/unpacking.ts';
 import { parseSeconds } from '../../time.ts';
@@ -49,6 +50,8 @@ export interface ReadingOrder extends TimeBounds {
 
 export interface ReadingSinks {
   readonly photoPath: RenderOptions['photoPath'];
+  /** Buffers for batches, used before new ones are allocated. */
+  readonly memory?: ArrayBuffer[];
   /** Receives each batch; the next one follows when it resolves. Without it, rows are only checked. */
   readonly onBatch?: (batch: RowBatch) => Promise<void> | void;
   /** Called for each row that could be read, with what it was read as. */
@@ -145,7 +148,7 @@ class Reading {
   readonly #unknown = new Map<string, number>();
   readonly #unknownOfBatch = new Map<string, number>();
   readonly #ignored = new Set<string>();
-  readonly #batch = new BatchBuilder();
+  readonly #batch: BatchBuilder;
   /** Rows of the file up to and including the last batch. */
   #rowsThrough = 0;
 
@@ -153,6 +156,7 @@ class Reading {
     const { file, earliest, latest, streams, former, licensed } = order;
     this.#order = order;
     this.#sinks = sinks;
+    this.#batch = new BatchBuilder(sinks.memory);
     this.#match = { exportedAtDefault: order.exported_at_default, photoPath: sinks.photoPath };
     this.#contentType = CONTENT_TYPE_OF_EXPORT[file.export];
     this.#streams = streams === null ? null : new Set(streams);
@@ -256,7 +260,8 @@ class Reading {
     const checked = checkRow(raw, this.#limits, this.#ignored);
     if (checked.kind === 'bad') {
       const { errors } = checked;
-      this.#addBad(line, origin === null ? errors : errors.map(origin.named), origin?.row ?? raw);
+      if (origin === null) this.#addBad(line, errors, raw);
+      else this.#addBad(line, errors.map(origin.named), asGiven(raw, origin));
       return;
     }
     const { row, isNameDropped } = checked;
@@ -301,4 +306,12 @@ class Reading {
     this.#errors.push(error);
     this.isOver = true;
   }
+}
+
+/** A row with the file's own values where a mapping could not read them. */
+function asGiven(raw: Readonly<Record<string, unknown>>, origin: Origin) {
+  const given = Object.entries(raw).map(([name, value]) => {
+    return [name, value instanceof Bad ? origin.of(name, null).value_in_file : value] as const;
+  });
+  return Object.fromEntries(given);
 }

@@ -17,7 +17,7 @@ export interface ReaderOrder extends ReadingOrder {
 
 export interface ReaderCalls {
   /**
-   * Reads a file. The port carries its batches, and back a message for each that was applied: with eight on their way, the
+   * Reads a file. The port carries its batches, and back the memory of each that was applied: with eight on their way, the
    * reading waits. This thread closes it behind the last batch; closed earlier, it cancels the reading.
    * @param tell called with the rows read so far
    */
@@ -36,10 +36,13 @@ export function runReader(port: MessagePort, settings: ReaderSettings): void {
 class Cancelled extends Error {}
 
 async function read(order: ReaderOrder, port: MessagePort, key: Uint8Array, tell: (rows: number) => void) {
+  /** The memory of batches that were applied. */
+  const memory: ArrayBuffer[] = [];
   let inFlight = 0;
   let isCancelled = false;
   let wake = () => {};
-  port.on('message', () => {
+  port.on('message', (applied: ArrayBuffer) => {
+    memory.push(applied);
     inFlight -= 1;
     wake();
   });
@@ -60,6 +63,7 @@ async function read(order: ReaderOrder, port: MessagePort, key: Uint8Array, tell
   try {
     return await readExport(order, {
       photoPath: (sourceInternalId) => photoPath(key, sourceInternalId),
+      memory,
       ...(order.check_only ? {} : { onBatch }),
       onProgress(rows) {
         requireWanted();

@@ -5,6 +5,7 @@
  */
 import { BASE_URL_MARK, FILTER_COLUMNS_COUNT, type FilterValues, readMatch } from '../../detection/match.ts';
 import type { Scoring } from '../../detection/merge.ts';
+import { NEWLINE } from '../../exports/lines.ts';
 import { encodeFrame } from '../../log/frame.ts';
 import { type DetectionState, escapeMark, rowHead, type StoredState } from '../../log/row-lines.ts';
 
@@ -25,12 +26,23 @@ export interface RowBatch extends Readonly<ReturnType<typeof emptyColumns>> {
 export const BATCH_ROWS_MAX = 500;
 export const BATCHES_IN_FLIGHT_MAX = 8;
 
+/** The block grows if needed. */
+const LINES_BYTES = 1024 * 1024;
+/** The most UTF-8 bytes for one UTF-16 code unit. */
+const UNIT_BYTES_MAX = 3;
 const MARK_BYTE = BASE_URL_MARK.charCodeAt(0);
 
 export class BatchBuilder {
-  #texts: Buffer[] = [];
-  #bytes = 0;
+  readonly #memory: ArrayBuffer[];
+  #lines: Buffer<ArrayBuffer>;
+  #end = 0;
   #columns = emptyColumns();
+
+  /** @param memory buffers to use first: allocating one costs as much as filling it */
+  constructor(memory: ArrayBuffer[] = []) {
+    this.#memory = memory;
+    this.#lines = this.#next();
+  }
 
   get rows(): number {
     return this.#columns.ids.length;
@@ -40,11 +52,13 @@ export class BatchBuilder {
   add(state: DetectionState): void {
     const { ids, begins, ends, urls_withheld, exported_at_given, first_detected_at, filters } = this.#columns;
     const head = rowHead(state);
-    const text = Buffer.from(`${head}${state.rendered}\n`);
-    begins.push(this.#bytes + Buffer.byteLength(head));
-    this.#texts.push(text);
-    this.#bytes += text.length;
-    ends.push(this.#bytes - 1);
+    this.#reserve((head.length + state.rendered.length + 1) * UNIT_BYTES_MAX);
+    this.#end += this.#lines.write(head, this.#end);
+    begins.push(this.#end);
+    this.#end += this.#lines.write(state.rendered, this.#end);
+    ends.push(this.#end);
+    this.#lines[this.#end] = NEWLINE;
+    this.#end += 1;
     ids.push(state.id);
     urls_withheld.push(state.url_withheld);
     exported_at_given.push(state.exported_at_given);
@@ -54,15 +68,26 @@ export class BatchBuilder {
 
   /** Begins the next batch. @param rowsThrough rows of the file so far */
   take(rowsThrough: number, unknownRows: UnknownRows = {}): RowBatch {
-    const text = Buffer.concat(this.#texts);
+    const lines = this.#lines.subarray(0, this.#end);
     // Only photos have the mark.
-    const frame = encodeFrame('lines', text.includes(MARK_BYTE) ? escapeMark(text.toString()) : text);
-    // In memory of their own, so that they can be transferred to another thread.
-    const batch = { rowsThrough, unknownRows, frame, lines: new Uint8Array(text), ...this.#columns };
-    this.#texts = [];
-    this.#bytes = 0;
+    const frame = encodeFrame('lines', lines.includes(MARK_BYTE) ? escapeMark(textOf(lines)) : lines);
+    const batch = { rowsThrough, unknownRows, frame, lines, ...this.#columns };
     this.#columns = emptyColumns();
+    this.#lines = this.#next();
+    this.#end = 0;
     return batch;
+  }
+
+  #next(): Buffer<ArrayBuffer> {
+    const memory = this.#memory.pop();
+    return memory === undefined ? Buffer.allocUnsafeSlow(LINES_BYTES) : Buffer.from(memory);
+  }
+
+  #reserve(bytes: number): void {
+    if (this.#end + bytes <= this.#lines.length) return;
+    const larger = Buffer.allocUnsafeSlow((this.#end + bytes) * 2);
+    this.#lines.copy(larger, 0, 0, this.#end);
+    this.#lines = larger;
   }
 }
 
@@ -95,11 +120,15 @@ export function stateOf(batch: RowBatch, row: number, id: string): StoredState {
 
 /** A row, as {@link merge} takes it: with the address as exported. */
 export function scoringOf(batch: RowBatch, row: number): Scoring {
-  const match = readMatch(Buffer.from(renderedOf(batch, row)).toString());
+  const match = readMatch(textOf(renderedOf(batch, row)));
   match.article.url = batch.urls_withheld[row] ?? match.article.url;
   return { match, exported_at_given: batch.exported_at_given[row] ?? null };
 }
 
 function renderedOf({ lines, begins, ends }: RowBatch, row: number): Uint8Array {
   return lines.subarray(begins[row], ends[row]);
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
 }
