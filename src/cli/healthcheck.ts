@@ -56,9 +56,7 @@ async function askHealth(command: Command, named: string | undefined) {
     const strange = `${address} answered with status ${status}, but the answer is not from Wirewatch. Check the address, and name the right one with --url`;
     if (health === null) return { healthy: false, url, status, reason: strange, health };
     const reason =
-      status === 200
-        ? null
-        : degraded(health, named === undefined ? enabledOf(command) : new Set(EXPORT_NAMES));
+      status === 200 ? null : degraded(health, named === undefined ? enabledOf(command) : EXPORT_NAMES);
     return { healthy: reason === null, url, status, reason, health };
   } catch (error) {
     return unhealthy(unreached(url, error));
@@ -80,8 +78,7 @@ function ownUrl(command: Command): string | null {
 }
 
 /** The exports that are switched on, as far as the settings can be read. */
-const enabledOf = (command: Command) =>
-  unlessError(new Set(EXPORT_NAMES), () => enabledExports(configOf(command)));
+const enabledOf = (command: Command) => unlessError(EXPORT_NAMES, () => enabledExports(configOf(command)));
 
 /** Also that of a lab. */
 const folderOfCommand = (command: Command) => dataFolder(dataFolderPath(commonOptions(command), 'appliance'));
@@ -101,7 +98,7 @@ async function get(address: string, isOwn: boolean) {
   return { status: answer.statusCode ?? 0, body };
 }
 
-function degraded({ alerts, exports }: Health, names: ReadonlySet<ExportName>): string {
+function degraded({ alerts, exports }: Health, names: Iterable<ExportName>): string {
   const { page_worthy } = alerts;
   const needing = page_worthy === 1 ? '1 open alert needs' : `${page_worthy} open alerts need`;
   const done = Array.from(names, (name) => {

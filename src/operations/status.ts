@@ -78,12 +78,11 @@ export async function readStatus(sources: StatusSources) {
   const { exports, not_applied, applying, versions, unreadable, followers } = ledger;
   const { drop } = config.ingest;
   const silent = isListed ? null : `the drop folder ${drop} does not answer: check its disk or share`;
+  const dropped = isListed ? unlessError(null, () => droppedFiles(config, ledger.db)) : null;
   // The first start makes it.
-  const drop_unreadable = silent ?? (ledger.db === null ? null : unlistable(drop));
-  const none = { waiting: [], waiting_count: 0, held: [] };
-  const { waiting, waiting_count, held } = isListed
-    ? unlessError(none, () => droppedFiles(config, ledger.db))
-    : none;
+  const isExpected = dropped === null && ledger.db !== null;
+  const drop_unreadable = silent ?? (isExpected ? unlistable(drop) : null);
+  const { waiting, waiting_count, held } = dropped ?? { waiting: [], waiting_count: 0, held: [] };
   return {
     at: formatMs(nowMs),
     version: VERSION,
