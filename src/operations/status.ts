@@ -11,7 +11,13 @@ import { type Config, dropNames, enabledExports, holdRules, loadConfig, settingI
 import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
-import { type HeldFile, SCANNED_FILES_MAX, unlistable, waitingFiles } from '../drop/waiting-names.ts';
+import {
+  type HeldFile,
+  SCANNED_FILES_MAX,
+  unanswering,
+  unlistable,
+  waitingFiles,
+} from '../drop/waiting-names.ts';
 import { type ExportFileName, endText, windowReadiness } from '../exports/file-name.ts';
 import { type AlertDocument, type AlertName, alertDocument, inOrder } from '../health/alert-texts.ts';
 import { diskFolders, disksOf, isAnswering } from '../health/disk.ts';
@@ -77,7 +83,7 @@ export async function readStatus(sources: StatusSources) {
   const paused_since = pausedMs === null ? null : formatMs(pausedMs);
   const { exports, not_applied, applying, versions, unreadable, followers } = ledger;
   const { drop } = config.ingest;
-  const silent = isListed ? null : `the drop folder ${drop} does not answer: check its disk or share`;
+  const silent = isListed ? null : unanswering(drop);
   const dropped = isListed ? unlessError(null, () => droppedFiles(config, ledger.db)) : null;
   // The first start makes it.
   const isExpected = dropped === null && ledger.db !== null;
