@@ -58,8 +58,6 @@ export function auditChanges(
   folder: DataFolder,
   { operation, onSpareStale }: Pick<OpenAccessOptions, 'operation' | 'onSpareStale'>,
 ): void {
-  // What SQLite keeps for a savepoint takes no room: a revocation succeeds on a full disk.
-  db.pragma('temp_store = MEMORY');
   const totalChanges = db.prepare<[], number>(SELECT_CHANGES).pluck();
   writeThrough(db, (work) => {
     let isChanged = false;

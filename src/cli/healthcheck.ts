@@ -54,15 +54,10 @@ async function askHealth(command: Command, named: string | undefined) {
     const { status, body } = await get(address, named === undefined);
     const health = parseAs(Health, body);
     const found = { url, status, health };
-    if (health === null)
-      return {
-        ...found,
-        reason: `${address} answered with status ${status}, but the answer is not from Wirewatch. Check the address, and name the right one with --url`,
-      };
+    const strange = `${address} answered with status ${status}, but the answer is not from Wirewatch. Check the address, and name the right one with --url`;
+    if (health === null) return { ...found, reason: strange };
     if (status === 200) return { ...found, reason: null };
-    // Those that are switched on, as far as the settings can be read.
-    const enabled = () => (named === undefined ? enabledExports(configOf(command)) : EXPORT_NAMES);
-    return { ...found, reason: degraded(health, unlessError(EXPORT_NAMES, enabled)) };
+    return { ...found, reason: degraded(health, named === undefined ? enabledOf(command) : EXPORT_NAMES) };
   } catch (error) {
     return unanswered(unreached(url, error));
   }
@@ -82,6 +77,9 @@ function ownUrl(command: Command): string | null {
   );
 }
 
+/** The exports that are switched on, as far as the settings can be read. */
+const enabledOf = (command: Command) => unlessError(EXPORT_NAMES, () => enabledExports(configOf(command)));
+
 async function get(address: string, isOwn: boolean) {
   const signal = AbortSignal.timeout(TIMEOUT_SECONDS * SECOND_MS);
   // The request has no secret, and a program that could answer in its place could also stop it.
@@ -92,7 +90,7 @@ async function get(address: string, isOwn: boolean) {
   return { status: answer.statusCode ?? 0, body: await text(answer) };
 }
 
-function degraded({ alerts, exports }: Health, names: readonly ExportName[]): string {
+function degraded({ alerts, exports }: Health, names: Iterable<ExportName>): string {
   const { page_worthy } = alerts;
   const reasons = Array.from(names, (name) => {
     const at = exports[name].newest_done;

@@ -6,6 +6,8 @@ import { openCopy } from '../copy/source.ts';
 import { counted } from '../counted.ts';
 import { droppedName, type NameParser } from '../exports/file-name.ts';
 import { anyText, instant, required, toggle } from '../operations/member.ts';
+import { dataFolder } from '../store/folder.ts';
+import { requireOwner } from '../store/owner.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { defineCommand } from './command.ts';
@@ -33,6 +35,7 @@ export const register = defineCommand({
     const config = configOf(self);
     const { dataFolder: data, copy } = config;
     const drop = dropNames(config);
+    requireOwner(dataFolder(data));
     const source = await openCopy(src, copy);
     const asked = { data, untilMs, standby: copy.standby };
     const options = { ...asked, source, replace, drop, onProgress: showProgress, now: Date.now };

@@ -97,6 +97,10 @@ export function waitingFiles(
   };
 }
 
+/** What is said of the drop folder `root`, which hangs. */
+export const unanswering = (root: string) =>
+  `the drop folder ${root} does not answer: check its disk or share`;
+
 /** Why the drop folder cannot be listed, and what to do, in words; null: it can. */
 export function unlistable(root: string): string | null {
   try {

@@ -17,7 +17,6 @@ import { LogDamage } from '../store/log-errors.ts';
 
 /** The lines for what a connection changed since they were last taken. @param tables tables of the main database, each with a primary key */
 export function noteEffects(db: Database, tables: readonly string[]) {
-  db.pragma('temp_store = MEMORY');
   db.exec('CREATE TEMP TABLE effect (number INTEGER PRIMARY KEY, line TEXT NOT NULL)');
   for (const table of tables) {
     const { columns, keys } = columnsOf(db, table);

@@ -11,7 +11,13 @@ import { type Config, dropNames, enabledExports, holdRules, loadConfig, settingI
 import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
-import { type HeldFile, SCANNED_FILES_MAX, unlistable, waitingFiles } from '../drop/waiting-names.ts';
+import {
+  type HeldFile,
+  SCANNED_FILES_MAX,
+  unanswering,
+  unlistable,
+  waitingFiles,
+} from '../drop/waiting-names.ts';
 import { type ExportFileName, endText, windowReadiness } from '../exports/file-name.ts';
 import { type AlertDocument, type AlertName, alertDocument, inOrder } from '../health/alert-texts.ts';
 import { diskFolders, disksOf, isAnswering } from '../health/disk.ts';
@@ -77,12 +83,13 @@ export async function readStatus(sources: StatusSources) {
   const paused_since = pausedMs === null ? null : formatMs(pausedMs);
   const { exports, not_applied, applying, versions, unreadable, followers } = ledger;
   const { drop } = config.ingest;
-  const silent = isListed ? null : `the drop folder ${drop} does not answer: check its disk or share`;
+  const silent = isListed ? null : unanswering(drop);
+  const dropped = isListed ? unlessError(null, () => droppedFiles(config, ledger.db)) : null;
   // The first start makes it.
-  const drop_unreadable = silent ?? (ledger.db === null ? null : unlistable(drop));
-  const none = { exports: [], exports_count: 0, held: [] };
-  const dropped = isListed ? unlessError(none, () => droppedFiles(config, ledger.db)) : none;
-  const waiting = dropped.exports.map(({ file }) => file);
+  const isExpected = dropped === null && ledger.db !== null;
+  const drop_unreadable = silent ?? (isExpected ? unlistable(drop) : null);
+  const held = dropped?.held ?? [];
+  const waiting = dropped?.exports.map(({ file }) => file) ?? [];
   return {
     at: formatMs(nowMs),
     version: VERSION,
@@ -99,7 +106,7 @@ export async function readStatus(sources: StatusSources) {
       /** Why it cannot be listed, and what to do; null: it can. Then there are no names of files. */
       drop_unreadable,
       /** Export files in the drop folder that are not held, and those that were taken and have no record yet. */
-      waiting: dropped.exports_count,
+      waiting: dropped?.exports_count ?? 0,
       /** Their names, in the order in which they are read: the first ones. */
       waiting_files: waiting.slice(0, WAITING_SHOWN_MAX).map(({ name }) => name),
       /** What they wait for besides their turn, and what to do about it; null: nothing. */
@@ -108,8 +115,8 @@ export async function readStatus(sources: StatusSources) {
           ? null
           : (waitsFor(role, running, paused_since, alerts) ?? waitsForEnd(waiting, nowMs)),
       /** Export files in the drop folder that wait for an operator. */
-      held: dropped.held.length,
-      held_files: dropped.held.slice(0, HELD_SHOWN_MAX).map(heldDocument),
+      held: held.length,
+      held_files: held.slice(0, HELD_SHOWN_MAX).map(heldDocument),
       /** The file that is being read; null: there is none. */
       reading: live?.reading ?? null,
       applying,

@@ -5,7 +5,7 @@ import { dropNames, holdRules } from '../config/load.ts';
 import { type Reading, read, readWindowStart } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
-import { type HeldFile, unlistable } from '../drop/waiting-names.ts';
+import { type HeldFile, unanswering, unlistable } from '../drop/waiting-names.ts';
 import { isAnswering } from '../health/disk.ts';
 import { heldFiles } from '../ingest/files/folder-scan.ts';
 import { failed, misused, Refused } from '../refused.ts';
@@ -179,8 +179,7 @@ export async function heldIn(sources: Pick<Context, 'config' | 'detections'>): P
   const { config, detections } = sources;
   const { drop } = config.ingest;
   // Listing it would hold the thread, and with it every revocation.
-  if (!(await isAnswering(drop)))
-    throw failed(`the drop folder ${drop} does not answer: check its disk or share, then try again.`);
+  if (!(await isAnswering(drop))) throw failed(`${unanswering(drop)}, then try again.`);
   const db = detections();
   return db === null ? [] : heldFiles(dropNames(config), db, holdRules(config));
 }

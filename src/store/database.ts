@@ -69,6 +69,8 @@ const MODES = {
       'foreign_keys = ON',
       `cache_size = -${WRITER_CACHE_KIB}`,
       `journal_size_limit = ${WAL_BYTES_MAX}`,
+      // What SQLite keeps for a savepoint takes no room: a revocation succeeds on a full disk.
+      'temp_store = MEMORY',
       // Always: what an earlier change left in the free part of a page, no later removal would find.
       'secure_delete = ON',
     ],

@@ -111,7 +111,7 @@ const FAILING: readonly [
   ],
   [
     'a row in the place of the header, with a value twice',
-    ['7001;9001;501;2026-11-29T06:01:00Z;2026-11-29T06:01:00Z;5\n'.replaceAll(';', ',')],
+    ['7001,9001,501,2026-11-29T06:01:00Z,2026-11-29T06:01:00Z,5\n'],
     1,
     /^a header line with the columns subscription_id, .*strength_score$/,
   ],

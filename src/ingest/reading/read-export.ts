@@ -2,7 +2,6 @@
  * Reads one export file to its end: checks and renders its rows. Invalid rows, a truncated file and a damaged file are results;
  * only errors of the machine are thrown.
  */
-
 import { counted, grouped } from '../../counted.ts';
 import {
   CONTENT_TYPE_OF_EXPORT,

@@ -208,8 +208,8 @@ test('refuses an incomplete copy, and conflicting options', () =>
       [1, /there is no copy .*--full/, join(folder, 'none.db')],
       [1, /was not made by this version of pull.*--format ndjson/, notes],
       [1, /is not complete yet.*without --compare/, into],
-      [2, /--compare' cannot be used with option '--full'/, into, '--full'],
-      [2, /--compare' cannot be used with option '--follow'/, into, '--follow'],
+      [2, /--compare changes nothing: leave out --full and --follow/, into, '--full'],
+      [2, /--compare changes nothing: leave out --full and --follow/, into, '--follow'],
     ] as const) {
       assertFailed(await runBeside(argsIn(folder, copy, '--compare', ...more)), status, message);
       assert.ok(!existsSync(join(folder, 'none.db')));
