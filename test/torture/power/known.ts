@@ -33,8 +33,8 @@ const REMOVE = 'subscription remove';
 const REQUEST_ID = /^x-request-id: (\S+)/im;
 
 /**
- * The successful commands, by the event of their first output that has the result: from then on, the operator relies on
- * it. On a slow machine a command says before it that it waits.
+ * The successful commands, by the event of their output that has the result: from then on, the operator relies on it. On
+ * a slow machine a command says before it that it waits.
  */
 export function commandsByPrint(events: readonly IoEvent[]): Map<IoEvent, Done> {
   const printed = new Map<IoEvent, Done>();
@@ -43,8 +43,8 @@ export function commandsByPrint(events: readonly IoEvent[]): Map<IoEvent, Done> 
     if (event.kind === 'print') prints.push(event);
     if (event.kind !== 'note') continue;
     const { done, keys = [] }: Partial<Done> = JSON.parse(`${event.data}`);
-    const first = prints.find(({ data }) => keys.every(({ id }) => data.includes(id))) ?? prints[0];
-    if (done !== undefined && first !== undefined) printed.set(first, { done, keys });
+    const result = prints.findLast(({ data }) => keys.every(({ id }) => data.includes(id))) ?? prints.at(-1);
+    if (done !== undefined && result !== undefined) printed.set(result, { done, keys });
     prints = [];
   }
   return printed;
