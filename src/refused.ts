@@ -42,6 +42,12 @@ export const failed = (detail: string, options?: RefusedOptions) => new Refused(
 export const misconfigured = (detail: string, options?: RefusedOptions) =>
   new Refused('configuration', detail, options);
 
+/** The detail of an error that is {@link Refused}. @throws any other */
+export function reasonIfRefused(error: unknown): string {
+  if (!(error instanceof Refused)) throw error;
+  return error.message;
+}
+
 /** The most common error codes of the system in words. */
 const WORDS: ReadonlyMap<unknown, string> = new Map([
   ['EACCES', 'permission denied'],

@@ -3,7 +3,7 @@ import type { Actor, Doing } from '../auth/actor.ts';
 import type { Ticket } from '../auth/console-sessions.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
-import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
+import type { IngestRequest } from '../ingest/requests/requests.ts';
 import type { Live, Way } from '../operations/operation.ts';
 import { problemDocument } from '../operations/problem.ts';
 import type { InstallationKind } from '../store/installation.ts';
@@ -46,7 +46,8 @@ export interface OperationsCalls {
 
 /** What the main thread serves. */
 export interface MainCalls {
-  ingest(request: IngestRequest, tell: (progress: string) => void): RequestOutcome;
+  /** @throws Refused */
+  ingest(request: IngestRequest, tell: (progress: string) => void): unknown;
   /** @throws Refused */
   promote(by: object): void;
   /** @throws Refused */

@@ -80,9 +80,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     },
     async ingest(request) {
       requireWriter(live);
-      const outcome = await main.call('ingest', request, tell);
-      if (!outcome.ok) throw failed(outcome.reason);
-      return outcome;
+      return (await main.call('ingest', request, tell)) as never;
     },
     async promote() {
       if (live.role === 'superseded') throw refusedBy(live.role, live.copy?.to ?? config.copy.to);

@@ -7,7 +7,7 @@ import { findAccess } from '../auth/spare-copy.ts';
 import type { Config } from '../config/load.ts';
 import { openTried } from '../copy/open-place.ts';
 import { Shipper } from '../copy/ship.ts';
-import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
+import type { Answers, IngestRequest, Kind } from '../ingest/requests/requests.ts';
 import { type ReportedEvents, startIngest } from '../ingest/threads/ingest-client.ts';
 import { compactStopped, progressText } from '../log/compact.ts';
 import type { Mark } from '../log/format.ts';
@@ -19,17 +19,13 @@ import { readSecret } from '../store/secret.ts';
 import { showProgress } from './output.ts';
 
 /** The caller holds the lock of the data folder. @throws Refused with the reason if it could not be done */
-export async function ingestAlone(
-  config: Config,
-  request: IngestRequest,
-): Promise<Extract<RequestOutcome, { ok: true }>> {
+export async function ingestAlone(config: Config, request: IngestRequest): Promise<Answers[Kind]> {
   const folder = dataFolder(config.dataFolder);
   if (request.kind === 'compact') {
     refuseHalfRestored(folder);
     const onProgress = (what: string, done: number, total: number) =>
       showProgress(progressText(what, done, total));
-    const compacted = await compactStopped({ folder, nowMs: Date.now(), onProgress, async between() {} });
-    return { ok: true, compacted };
+    return compactStopped({ folder, nowMs: Date.now(), onProgress, async between() {} });
   }
   const log = createLogger({ level: 'warn' });
   const settings = ingestSettings(config, readSecret(folder));
@@ -56,7 +52,7 @@ export async function ingestAlone(
     condition() {},
   };
   const ingest = startIngest({ ...settings, mode: 'alone' }, events, decide);
-  const outcome = await ingest.ask(request, showProgress);
+  const [asked] = await Promise.allSettled([ingest.ask(request, showProgress)]);
   await ingest.stop();
   const fault = await ingest.ended;
   if (fault !== null) throw fault;
@@ -64,6 +60,6 @@ export async function ingestAlone(
     throw failed(
       `the copy ${config.copy.to} could not be written, for which changes wait: ${clauseOf(undecided)}. What was begun is completed once Wirewatch runs and the copy can be written. Then run this again, unless it was done by that.`,
     );
-  if (outcome.ok) return outcome;
-  throw failed(outcome.reason);
+  if (asked.status === 'rejected') throw asked.reason;
+  return asked.value;
 }

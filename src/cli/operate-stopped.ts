@@ -84,7 +84,7 @@ export async function operateStopped(
       // It may be made anew, which must not happen under a reader.
       detections.close();
       const { ingestAlone } = await import('./ingest-alone.ts');
-      return ingestAlone(config, request);
+      return (await ingestAlone(config, request)) as never;
     },
     async promote() {
       if (roleOf(readRole(folder), config.copy) === 'writer') return false;

@@ -36,9 +36,7 @@ export const INGEST = [
       requireSpan(from, to);
       const request = { kind: 'replay', from, to } as const;
       context.change((access) => noteOperation(access, request));
-      const answer = await context.ingest(request);
-      if (!('replay' in answer)) throw new Error('the answer to a replay is of another kind');
-      const { replay: counts } = answer;
+      const counts = await context.ingest(request);
       return { value: counts, done: replayText(counts), failed: counts.unreadable.length > 0 };
     },
   }),
@@ -106,9 +104,7 @@ the database has. If it refuses, restore a backup.`,
   async run(context) {
     const request = { kind: 'compact' } as const;
     context.change((access) => noteOperation(access, request));
-    const answer = await context.ingest(request);
-    if (!('compacted' in answer)) throw new Error('the answer to a compaction is of another kind');
-    const { compacted } = answer;
+    const compacted = await context.ingest(request);
     const { entry, detections, versions, bytes, bytes_before, damage } = compacted;
     return {
       value: compacted,

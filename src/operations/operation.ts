@@ -8,7 +8,7 @@ import type { Ticket } from '../auth/console-sessions.ts';
 import type { Ended } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
-import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
+import type { Answers, Kind, RequestOf } from '../ingest/requests/requests.ts';
 import { failed, Refused } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -61,7 +61,7 @@ export interface Context {
   /** A reader on detections.db; null if nothing was ever ingested. @throws Refused `unavailable` while it must not be read */
   readonly detections: () => Database | null;
   /** Asks the thread that writes detections.db. @throws Refused `failed` with the reason if it could not be done */
-  readonly ingest: (request: IngestRequest) => Promise<Extract<RequestOutcome, { ok: true }>>;
+  readonly ingest: <Of extends Kind>(request: RequestOf<Of> & { readonly kind: Of }) => Promise<Answers[Of]>;
   /** Makes a standby the writer. @returns false if this machine was it already. @throws Refused `failed` */
   readonly promote: () => Promise<boolean>;
   /** What only a running appliance can do; null while none runs. */

@@ -88,9 +88,7 @@ async function remove(
       return result && { ...result, ...rowsOf(context.detections(), result.subscriptions) };
     }),
   );
-  const answer = await context.ingest(request(removed?.subscriptions ?? open));
-  /** Why the log, or the file of the database, may still contain the rows; null if they do not. */
-  const left_in_log = 'left_in_log' in answer ? answer.left_in_log : null;
+  const { left_in_log } = await context.ingest(request(removed?.subscriptions ?? open));
   if (removed === null)
     return {
       value: { [noun]: id, subscriptions: open, left_in_log },

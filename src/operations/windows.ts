@@ -8,7 +8,7 @@ import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { type HeldFile, unanswering, unlistable } from '../drop/waiting-names.ts';
 import { isAnswering } from '../health/disk.ts';
 import { heldFiles } from '../ingest/files/folder-scan.ts';
-import { failed, misused, Refused } from '../refused.ts';
+import { failed, misused, reasonIfRefused } from '../refused.ts';
 import { listText } from '../text-layout.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../time.ts';
 import { findWindow, listWindows } from '../windows/ledger.ts';
@@ -124,9 +124,7 @@ export const WINDOWS = [
         throw misused(`the window ${from} is too long ago: expected one of the last five years`);
       const request = { kind: 'expect', export: exportName, window_start: start } as const;
       context.change((access) => noteOperation(access, request));
-      const answer = await context.ingest(request);
-      if (!('expected' in answer)) throw new Error('the answer to an expect is of another kind');
-      const { forgotten } = answer.expected;
+      const { forgotten } = await context.ingest(request);
       const earlier =
         forgotten === 0
           ? ''
@@ -232,11 +230,11 @@ async function released(
     : ({ kind: 'reset', ...window, from } as const);
   context.change((access) => noteOperation(access, request));
   const answer = await context.ingest(request).catch((error: unknown) => {
-    if (!isList || !(error instanceof Refused)) throw error;
-    return { reset: { file: null, outcome: null, reason: error.message } };
+    if (!isList) throw error;
+    return { file: null, outcome: null, reason: reasonIfRefused(error) };
   });
-  const result = 'reset' in answer ? answer.reset : { file: null, outcome: 'dismissed', reason: null };
   const status = statusOf(context, exportName, start);
+  const result = answer ?? { file: null, outcome: 'dismissed', reason: null };
   return { export: exportName, window_start: formatMs(start), status, ...result };
 }
 

@@ -12,6 +12,7 @@ import { evaluateHealth } from '../../src/health/rules.ts';
 import { CONNECTION_TIMES, openListener } from '../../src/http/listener.ts';
 import { writeScrubRecord } from '../../src/log/scrub-findings.ts';
 import { createLogger } from '../../src/logger.ts';
+import { failed } from '../../src/refused.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
@@ -174,7 +175,7 @@ test('connections that send no complete request shut nobody out of it', async ()
 test('an operation may take longer than its connection may be silent', async () => {
   const ask = async () => {
     await wait(600);
-    return { ok: false, reason: 'that took long' } as const;
+    throw failed('that took long');
   };
   const { ingest, settings } = operationsOptions(appliance.data);
   const operations = testOperations(appliance.data, { ingest: { ...ingest, ask } });

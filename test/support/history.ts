@@ -107,9 +107,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
     /** Rewrites the log. @param between see LongWork. @throws if it was refused */
     async compact(between: () => Promise<void> = async () => {}): Promise<Compacted> {
       const work = { between, tell: () => {} };
-      const outcome = await compactNow(current().writer, { folder }, work);
-      if (!outcome.ok) throw new Error(outcome.reason);
-      return outcome.compacted;
+      return compactNow({ writer: current().writer, folder }, work);
     },
     ...{ stop, stopped },
     delete: deleteAll,

@@ -5,6 +5,7 @@ import { createOperations, type Operations } from '../../src/admin/thread-client
 import { Denials } from '../../src/auth/denials.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Live } from '../../src/operations/operation.ts';
+import { failed } from '../../src/refused.ts';
 
 type Options = Parameters<typeof createOperations>[0];
 
@@ -23,7 +24,7 @@ export const LIVE: Live = {
 export function operationsOptions(dataFolder: string, more: Partial<Options> = {}): Options {
   return {
     settings: { config: loadConfig({ flags: {}, env: {}, file: '', dataFolder }), kind: 'appliance' },
-    ingest: { ask: async () => ({ ok: false, reason: 'nobody ingests' }), wake() {}, async promote() {} },
+    ingest: { ask: () => Promise.reject(failed('nobody ingests')), wake() {}, async promote() {} },
     denials: new Denials(),
     onDenied() {},
     lab: null,

@@ -14,7 +14,7 @@ import { isFileError } from '../../drop/file-errors.ts';
 import { type Compacted, compact, hasRemovedRows, inTurns, progressText, REMOVE } from '../../log/compact.ts';
 import { deleteStream } from '../../log/detection-rows.ts';
 import { paced } from '../../pace.ts';
-import { Refused, reasonOf } from '../../refused.ts';
+import { failed, Refused, reasonIfRefused, reasonOf } from '../../refused.ts';
 import { rewrite } from '../../store/checkpoint.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { isLogError } from '../../store/log-errors.ts';
@@ -83,15 +83,16 @@ export async function serveRemovals(ingest: Ingest, tell: LongWork['tell']) {
   // Where the log alone tells of a removal, it does so until all is done.
   const mayCompact = left_in_file === null || subscriptions.length > 0;
   const work = { between: inTurns(between), tell };
-  const compacted = isDue && mayCompact && hasRows(true) ? await compactNow(writer, ingest, work) : null;
-  const left_in_log = left_in_file ?? (compacted?.ok === false ? compacted.reason : null);
+  const mustCompact = isDue && mayCompact && hasRows(true);
+  const uncompacted = mustCompact ? await compactNow(ingest, work).then(() => null, reasonIfRefused) : null;
+  const left_in_log = left_in_file ?? uncompacted;
   if (left_in_log !== null)
     log('error', 'cannot delete all that is left of removed subscriptions: trying again in an hour', {
       detail: left_in_log,
     });
   setCondition('removal incomplete', left_in_log);
   if (left_in_log === null && subscriptions.length > 0) access.use((db) => closeRemovals(db, subscriptions));
-  return { ok: true, left_in_log } as const;
+  return { left_in_log };
 }
 
 /** Completes removals that nobody asks for; what an attempt has left is tried again in an hour. */
@@ -118,20 +119,19 @@ export function removalRetries(ingest: Ingest) {
   return { noteTried, run };
 }
 
+/** @throws Refused `failed` with the reason if it cannot be done now */
 export async function compactNow(
-  writer: StreamWriter,
-  { folder }: Pick<Ingest, 'folder'>,
+  { writer, folder }: Pick<Ingest, 'writer' | 'folder'>,
   { between, tell }: LongWork,
-): Promise<{ ok: true; compacted: Compacted } | { ok: false; reason: string }> {
+): Promise<Compacted> {
   writer.applyPending();
   writer.closeSegment();
   const onProgress = (what: string, done: number, total: number) => tell(progressText(what, done, total));
   try {
-    return { ok: true, compacted: await compact({ folder, nowMs: now(), between, onProgress }) };
+    return await compact({ folder, nowMs: now(), between, onProgress });
   } catch (error) {
     const isExpected =
       error instanceof Refused || isLogError(error) || isDiskFull(error) || isFileError(error);
-    if (!isExpected) throw error;
-    return { ok: false, reason: reasonOf(error) };
+    throw isExpected ? failed(reasonOf(error)) : error;
   }
 }

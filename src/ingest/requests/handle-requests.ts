@@ -3,66 +3,67 @@ import { reasonOfFile } from '../../drop/file-errors.ts';
 import { unlistable, waitingFiles } from '../../drop/waiting-names.ts';
 import { recordedFile, switchedOff } from '../../exports/file-name.ts';
 import { inTurns } from '../../log/compact.ts';
+import { failed, Refused } from '../../refused.ts';
 import { formatMs } from '../../time.ts';
 import { dismissWindow, expectFrom, findWindow, setWindow } from '../../windows/ledger.ts';
 import { compactNow, serveRemovals } from '../apply/remove-rows.ts';
-import type { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, type WaitingWindow } from '../apply/window-file.ts';
 import { clearDestination, filesLeft } from '../files/file-record.ts';
 import { type FileStore, type Ingest, recordedIn, recordsInTaken } from '../files/finished-file.ts';
 import { replay } from './replay.ts';
-import type { IngestRequest, RequestOutcome } from './requests.ts';
+import type { Answers, IngestRequest, Kind, RequestOf } from './requests.ts';
 
-type RequestOf<Kind extends IngestRequest['kind']> = Extract<IngestRequest, { kind: Kind }>;
+type Tell = (progress: string) => void;
 
-/** @param tell called with the progress, in words */
+const HANDLERS: {
+  readonly [Of in Kind]: (
+    ingest: Ingest,
+    request: RequestOf<Of>,
+    tell: Tell,
+  ) => Answers[Of] | Promise<Answers[Of]>;
+} = {
+  ...{ replay, dismiss, expect, gap },
+  reset: (ingest, request) => reset(ingest, request).catch(refusedForFile),
+  remove: (ingest, _, tell) => serveRemovals(ingest, tell),
+  compact: (ingest, _, tell) => compactNow(ingest, { between: inTurns(ingest.between), tell }),
+};
+
+/** @param tell called with the progress, in words @throws Refused `failed` with the reason if it cannot be done */
 export async function handleRequest(
   ingest: Ingest,
   request: IngestRequest,
-  tell: (progress: string) => void,
-): Promise<RequestOutcome> {
-  const { writer, between } = ingest;
+  tell: Tell,
+): Promise<Answers[Kind]> {
   const isFromDrop = request.kind === 'replay' || request.kind === 'reset';
   const unlisted = isFromDrop ? unlistable(ingest.drop.root) : null;
-  if (unlisted !== null) return { ok: false, reason: unlisted };
-  switch (request.kind) {
-    case 'replay':
-      return replay(ingest, request, tell);
-    case 'reset':
-      return reset(ingest, request).catch((error) => ({ ok: false, reason: reasonOfFile(error) }));
-    case 'dismiss':
-      return dismiss(ingest, request);
-    case 'expect':
-      return expect(writer, request);
-    case 'gap':
-      return gap(ingest, request);
-    case 'remove':
-      return serveRemovals(ingest, tell);
-    case 'compact':
-      return compactNow(writer, ingest, { between: inTurns(between), tell });
-  }
+  if (unlisted !== null) throw failed(unlisted);
+  return HANDLERS[request.kind](ingest, request as never, tell);
 }
 
-async function reset(ingest: Ingest, request: RequestOf<'reset'>): Promise<RequestOutcome> {
+/** @throws Refused for an error of one file; any other as it is */
+function refusedForFile(error: unknown): never {
+  throw error instanceof Refused ? error : failed(reasonOfFile(error));
+}
+
+async function reset(ingest: Ingest, request: RequestOf<'reset'>): Promise<Answers['reset']> {
   const { exports, onProcessed } = ingest;
   const { db } = ingest.writer;
   const window = `window ${formatMs(request.window_start)} of ${request.export}`;
-  const failed = (reason: string) => ({ ok: false, reason }) as const;
   const status = findWindow(db, request.export, request.window_start)?.status ?? 'unknown';
   const next = 'To list windows, run: wirewatch window list';
-  if (status !== request.from) return failed(`${window} is now ${status}, so no file was read. ${next}`);
-  if (!exports.isEnabled(request)) return failed(switchedOff(request.export));
+  if (status !== request.from) throw failed(`${window} is now ${status}, so no file was read. ${next}`);
+  if (!exports.isEnabled(request)) throw failed(switchedOff(request.export));
   const waiting = (await droppedFile(ingest, request)) ?? failedFile(ingest, request);
   if (waiting === null)
-    return failed(`neither the drop folder nor failed/ has a file for ${window}. Drop one.`);
+    throw failed(`neither the drop folder nor failed/ has a file for ${window}. Drop one.`);
   if (waiting === 'still written')
-    return failed(`the file for ${window} may still be written. Try again in a minute.`);
+    throw failed(`the file for ${window} may still be written. Try again in a minute.`);
   const processed = await ingestWindowFile(ingest, waiting).catch(reasonOfFile);
   if (typeof processed === 'string') return afterError(ingest, request, processed);
-  if (processed === null) return failed(`${waiting.path} changed while it was being read. Try again.`);
+  if (processed === null) throw failed(`${waiting.path} changed while it was being read. Try again.`);
   onProcessed(processed);
   const { name, destination, outcome, report } = processed;
-  return { ok: true, reset: { file: destination ?? name, outcome, reason: report.reason ?? null } };
+  return { file: destination ?? name, outcome, reason: report.reason ?? null };
 }
 
 /** The newest file in the drop folder for a window; null: there is none. The others are then read as corrections. */
@@ -100,46 +101,44 @@ function failedFile({ drop, writer }: FileStore, request: RequestOf<'reset'>): W
 }
 
 /** After an error behind the commit, the window was read: only the move of its file is still to come. */
-function afterError(files: FileStore, wanted: RequestOf<'reset'>, error: string): RequestOutcome {
+function afterError(files: FileStore, wanted: RequestOf<'reset'>, error: string): Answers['reset'] {
   const committed = recordsInTaken(files).find(
     (record) => record.export === wanted.export && record.window_start === wanted.window_start,
   );
-  if (committed === undefined) return { ok: false, reason: error };
+  if (committed === undefined) throw failed(error);
   const { name, outcome } = committed;
-  return { ok: true, reset: { file: name, outcome, reason: `the file could not be moved yet: ${error}` } };
+  return { file: name, outcome, reason: `the file could not be moved yet: ${error}` };
 }
 
-function dismiss(files: FileStore, request: RequestOf<'dismiss'>): RequestOutcome {
+function dismiss({ writer, now }: FileStore, request: RequestOf<'dismiss'>) {
   const { export: exportName, window_start } = request;
-  const { writer, now } = files;
   const status = findWindow(writer.db, exportName, window_start)?.status ?? 'unknown';
-  if (status !== 'failed')
-    return { ok: false, reason: `window ${formatMs(window_start)} of ${exportName} is now ${status}` };
+  if (status !== 'failed') throw failed(`window ${formatMs(window_start)} of ${exportName} is now ${status}`);
   writer.write({ kind: 'dismiss', export: exportName, window: formatMs(window_start) }, () => {
     dismissWindow(writer.db, exportName, window_start, now());
     // What is left in failed/ concerns nobody any more.
     for (const { number } of filesLeft(writer.db, exportName, window_start))
       clearDestination(writer.db, number);
   });
-  return { ok: true };
+  return null;
 }
 
-function expect(writer: StreamWriter, request: RequestOf<'expect'>): RequestOutcome {
+function expect({ writer }: FileStore, request: RequestOf<'expect'>): Answers['expect'] {
   const { export: exportName, window_start } = request;
   let forgotten = 0;
   writer.write({ kind: 'expect windows', export: exportName, from: formatMs(window_start) }, () => {
     forgotten = expectFrom(writer.db, exportName, window_start);
   });
-  return { ok: true, expected: { forgotten } };
+  return { forgotten };
 }
 
-function gap({ writer, now }: FileStore, request: RequestOf<'gap'>): RequestOutcome {
+function gap({ writer, now }: FileStore, request: RequestOf<'gap'>) {
   const { export: exportName, window_start, status } = request;
   const known = findWindow(writer.db, exportName, window_start);
   if (known !== undefined)
-    return { ok: false, reason: `window ${formatMs(window_start)} of ${exportName} is ${known.status}` };
+    throw failed(`window ${formatMs(window_start)} of ${exportName} is ${known.status}`);
   writer.write({ kind: 'gap', export: exportName, window: formatMs(window_start) }, () =>
     setWindow(writer.db, { export: exportName, window_start, status, since: now(), file: null }),
   );
-  return { ok: true };
+  return null;
 }

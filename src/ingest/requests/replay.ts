@@ -9,7 +9,7 @@ import { applyAgain } from '../apply/backfill.ts';
 import { type FileRecord, saveFile, selectFiles } from '../files/file-record.ts';
 import type { Ingest } from '../files/finished-file.ts';
 import type { UnknownRows } from '../reading/row-batch.ts';
-import type { ReplayCounts, RequestOutcome } from './requests.ts';
+import type { ReplayCounts } from './requests.ts';
 
 const APPLIED = "WHERE outcome = 'applied' AND finished_at >= ? AND finished_at < ? ORDER BY number";
 
@@ -18,7 +18,7 @@ export async function replay(
   ingest: Ingest,
   bounds: { readonly from: number; readonly to: number },
   tell: (progress: string) => void,
-): Promise<RequestOutcome> {
+): Promise<ReplayCounts> {
   const { drop, writer, exports, between } = ingest;
   const counts: ReplayCounts = { files: 0, rows: 0, ...NO_COUNTS, left_out: 0, unreadable: [] };
   // The rows of an export that is switched off have no stream.
@@ -32,7 +32,7 @@ export async function replay(
     else counts.unreadable.push({ file: record.destination ?? record.name, reason });
     await between();
   }
-  return { ok: true, replay: counts };
+  return counts;
 
   /** @returns why the file could not be read; null when it was */
   async function replayFile(record: FileRecord): Promise<string | null> {

@@ -1,9 +1,10 @@
 /**
- * What operations ask of the ingest thread, the one writer of detections.db. Requests wait in its memory: a stop ends
- * them, and whoever asked is told so.
+ * What operations ask of the ingest thread, the one writer of detections.db, and its answers. Requests wait in its memory:
+ * a stop ends them, and whoever asked is told so.
  */
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Compacted } from '../../log/compact.ts';
+import { failed, type Refused } from '../../refused.ts';
 import type { ResettableStatus, WindowStatus } from '../../windows/window-states.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
 
@@ -41,25 +42,32 @@ export interface ReplayCounts extends ApplyCounts {
   unreadable: { file: string; reason: string }[];
 }
 
-export type RequestOutcome =
-  | { readonly ok: true; readonly replay: ReplayCounts }
-  | {
-      readonly ok: true;
-      readonly reset: { readonly file: string; readonly outcome: string; readonly reason: string | null };
-    }
+/** By kind of request. */
+export interface Answers {
+  replay: ReplayCounts;
+  reset: { readonly file: string; readonly outcome: string; readonly reason: string | null };
+  dismiss: null;
   /** How many windows before the start are no longer missing or abandoned. */
-  | { readonly ok: true; readonly expected: { readonly forgotten: number } }
-  | { readonly ok: true }
+  expect: { readonly forgotten: number };
+  gap: null;
   /** Why the log still has rows of them; null: it has none. */
-  | { readonly ok: true; readonly left_in_log: string | null }
-  | { readonly ok: true; readonly compacted: Compacted }
-  | { readonly ok: false; readonly reason: string };
+  remove: { readonly left_in_log: string | null };
+  compact: Compacted;
+}
+export type Kind = IngestRequest['kind'];
+export type RequestOf<Of extends Kind> = Extract<IngestRequest, { kind: Of }>;
 
-/** The outcome of a request that was not completed. @param why the first half of a sentence: `Wirewatch stopped` */
-export function unserved({ kind }: IngestRequest, why: string): Extract<RequestOutcome, { ok: false }> {
+/** Asks for one of these. @throws Refused `failed` with the reason if it could not be done */
+export type AskIngest = <Of extends Kind>(
+  request: RequestOf<Of> & { readonly kind: Of },
+  tell: (progress: string) => void,
+) => Promise<Answers[Of]>;
+
+/** Of a request that was not completed. @param why the first half of a sentence: `Wirewatch stopped` */
+export function unserved(kind: Kind, why: string): Refused {
   const next =
     kind === 'remove'
       ? 'The remaining rows are deleted as soon as Wirewatch runs again. To wait for that, run the command again.'
       : 'Run the command again.';
-  return { ok: false, reason: `${why} before this was completed. ${next}` };
+  return failed(`${why} before this was completed. ${next}`);
 }

@@ -5,10 +5,11 @@ import type { Mark } from '../../log/format.ts';
 import type { StreamPosition } from '../../log/version-epoch.ts';
 import { paced } from '../../pace.ts';
 import { startWorker } from '../../packed.ts';
+import { failed } from '../../refused.ts';
 import { nativeBinding } from '../../store/addon.ts';
 import { callsTo, type Handlers, serveCalls } from '../../thread-call.ts';
 import { SECOND_MS } from '../../time.ts';
-import { type IngestRequest, type RequestOutcome, unserved } from '../requests/requests.ts';
+import { type AskIngest, unserved } from '../requests/requests.ts';
 import { createDecidedEntry, endDecisions, noteDecided } from './decisions.ts';
 import type { IngestCalls, IngestEvents, IngestSettings } from './ingest-messages.ts';
 
@@ -107,25 +108,26 @@ export function startIngest(
     }
   }
 
+  const ask: AskIngest = async (request, tell) => {
+    const { call, ended: threadEnded } = current;
+    const served = await call('ask', request, tell).catch(async () => {
+      const fault = await threadEnded;
+      const why = fault === null ? 'Wirewatch stopped' : `Ingest ended with an error (${fault.message})`;
+      throw unserved(request.kind, why);
+    });
+    if ('refused' in served) throw failed(served.refused);
+    return served.answer as never;
+  };
+
   const ended = last();
   return {
+    ask,
     /** Resolves when both databases are open; rejects with Refused when they or the drop folder cannot be used. */
     ready,
     /** Resolves when the last thread has ended: with null after `stop`, else with the error, or Refused, that ended it. */
     ended,
     /** Reports an authentic cursor that the log never issued: it proves that the end of the log is lost. */
     endLost: (cursor: StreamPosition) => current.post('endLost', cursor),
-    /** Never rejects: if the thread ends first, the outcome says so. @param tell called with the progress, in words */
-    async ask(request: IngestRequest, tell: (progress: string) => void): Promise<RequestOutcome> {
-      const { call, ended: threadEnded } = current;
-      try {
-        return await call('ask', request, tell);
-      } catch {
-        const fault = await threadEnded;
-        const why = fault === null ? 'Wirewatch stopped' : `Ingest ended with an error (${fault.message})`;
-        return unserved(request, why);
-      }
-    },
     /** Call it after each change of access.db. */
     wake: () => current.post('wake'),
     /** Resolves when all files and requests of this moment are processed and missing windows were searched for. */

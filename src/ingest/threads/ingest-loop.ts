@@ -7,7 +7,7 @@ import { waitingWindows } from '../../drop/waiting-names.ts';
 import { switchedOff } from '../../exports/file-name.ts';
 import type { LogWriter } from '../../log/log-writer.ts';
 import type { Recovered } from '../../log/recover.ts';
-import { isErrorCode } from '../../refused.ts';
+import { isErrorCode, reasonIfRefused } from '../../refused.ts';
 import { CHECKPOINT_BYTES, checkpoint, closeDetections, walBytes } from '../../store/checkpoint.ts';
 import { dataFolder } from '../../store/folder.ts';
 import { formatMs, SECOND_MS } from '../../time.ts';
@@ -27,11 +27,11 @@ import { retention } from '../files/retention.ts';
 import { readPause } from '../operator-pause.ts';
 import { exportReader } from '../reading/export-reader.ts';
 import { handleRequest } from '../requests/handle-requests.ts';
-import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
+import type { IngestRequest } from '../requests/requests.ts';
 import { steadyClock } from '../steady-clock.ts';
 import { openAccessConnection } from './access-connection.ts';
 import type { CopyDecisions } from './decisions.ts';
-import type { IngestSettings, ToMain } from './ingest-messages.ts';
+import type { IngestSettings, Served, ToMain } from './ingest-messages.ts';
 import { type FullDisk, stuckFiles, waitForRoom } from './retry-pauses.ts';
 
 /** Between two notes on the progress of a request. */
@@ -43,7 +43,7 @@ export class Stopping extends Error {}
 interface Asked {
   readonly request: IngestRequest;
   readonly tell: (progress: string) => void;
-  readonly resolve: (outcome: RequestOutcome) => void;
+  readonly resolve: (served: Served) => void;
 }
 
 export interface IngesterOptions extends FullDisk {
@@ -115,7 +115,7 @@ export class Ingester {
   }
 
   /** Never resolves if the loop ends before. */
-  ask(request: IngestRequest, tell: (progress: string) => void): Promise<RequestOutcome> {
+  ask(request: IngestRequest, tell: (progress: string) => void): Promise<Served> {
     return new Promise((resolve) => {
       this.#asked.push({ request, tell: spaced(tell), resolve });
       this.wake();
@@ -226,7 +226,10 @@ export class Ingester {
     const { log } = this.#ingest;
     for (let asked = this.#asked[0]; asked !== undefined; asked = this.#asked[0]) {
       const { request, tell, resolve } = asked;
-      const outcome = await handleRequest(this.#ingest, request, tell);
+      const outcome = await handleRequest(this.#ingest, request, tell).then(
+        (answer) => ({ answer }),
+        (error) => ({ refused: reasonIfRefused(error) }),
+      );
       const window_start = 'window_start' in request ? formatMs(request.window_start) : undefined;
       log('info', 'request served', { request: { ...request, window_start }, outcome });
       // The next scan would do this, too; during a pause there is none.

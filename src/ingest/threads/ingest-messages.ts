@@ -10,7 +10,7 @@ import type { ProcessedFile } from '../files/file-record.ts';
 import type { ReadingOrder } from '../reading/read-export.ts';
 import type { ReaderSettings } from '../reading/reader-thread.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
-import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
+import type { Answers, IngestRequest } from '../requests/requests.ts';
 import type { DecidedEntry } from './decisions.ts';
 
 export interface IngestSettings
@@ -49,13 +49,16 @@ export interface IngestStart {
   readonly isAgain: boolean;
 }
 
+/** The answer to a request, or why it was refused. */
+export type Served = { readonly answer: Answers[keyof Answers] } | { readonly refused: string };
+
 export interface IngestCalls {
   /** Until it comes, the thread has only loaded its code. */
   start(start: IngestStart): void;
   /** A cursor is one that the log never issued: see log/version-epoch.ts. */
   endLost(cursor: StreamPosition): void;
   /** Answered when it is done. @param tell called with the progress, in words */
-  ask(request: IngestRequest, tell: (progress: string) => void): RequestOutcome;
+  ask(request: IngestRequest, tell: (progress: string) => void): Served;
   /** access.db was changed: ingest was paused or resumed, or a removal was begun. */
   wake(): void;
   /** Answered when all that waits is processed, and missing windows were searched for. */

@@ -217,8 +217,7 @@ export class Lab implements LabJoined {
   /** Sends a request to the ingest thread. @throws Refused if it fails */
   async #ask(operation: AskLab['operation'], request: IngestRequest): Promise<void> {
     this.#withAccess(operation, (db) => writing(db, () => noteOperation(db, request)));
-    const outcome = await this.#running().ingest.ask(request, () => {});
-    if (!outcome.ok) throw failed(outcome.reason);
+    await this.#running().ingest.ask(request, () => {});
     await this.rested();
   }
 

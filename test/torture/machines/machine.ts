@@ -19,6 +19,7 @@ import type { Mark } from '../../../src/log/format.ts';
 import { findTail } from '../../../src/log/log-reader.ts';
 import { logWriter } from '../../../src/log/log-writer.ts';
 import { type Recovered, recoverDetections } from '../../../src/log/recover.ts';
+import { reasonIfRefused } from '../../../src/refused.ts';
 import { writing } from '../../../src/store/database.ts';
 import { dataFolder } from '../../../src/store/folder.ts';
 import { readLogMark } from '../../../src/store/log-mark.ts';
@@ -185,7 +186,7 @@ export class Machine {
   async compact(): Promise<void> {
     const work = { between: async () => {}, tell() {} };
     await this.#transact((writer) => writer.flush());
-    await compactNow(this.#asWriter(), { folder: this.folder }, work);
+    await compactNow({ writer: this.#asWriter(), folder: this.folder }, work).catch(reasonIfRefused);
   }
 
   changeAccess(name: string): void {
