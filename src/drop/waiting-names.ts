@@ -15,9 +15,6 @@ const OTHERS_MAX = 1000;
 /** How many names are read at once. */
 const NAMES_AT_ONCE = 1000;
 
-/** Whether a file in `.taken` has a record: it only waits to be moved on, or is being applied. */
-export type IsRecorded = (number: number, name: string) => boolean;
-
 /** The files in `.taken`: the ingest number of each, and the name under which it was dropped. After a crash, one may have no record. */
 export function takenFiles(root: string): { number: number; name: string; path: string }[] {
   return entriesIn(root, '.taken').flatMap((entry) => {
@@ -48,7 +45,8 @@ export type HeldFile = Dropped<'export'> & {
 
 /** What must be known of the files in the folder. */
 export interface KnownFiles {
-  readonly isRecorded: IsRecorded;
+  /** Whether a file in `.taken` has a record: it only waits to be moved on, or is being applied. */
+  readonly isRecorded: (number: number, name: string) => boolean;
   readonly heldBy: HeldBy;
 }
 

@@ -240,7 +240,7 @@ describe('if the end of the log is, or may be, lost', () => {
     assert.ok(Number(epochTimes(db).at(-1)) >= Number(deliveredMs));
     const conditions: string[] = [];
     const setCondition = (_: string, detail: string | null) => conditions.push(detail ?? '');
-    const lost = lostEnd({ writer, now, log: () => {}, setCondition, onNoted: () => {} });
+    const lost = lostEnd({ writer, now, log: () => {}, setCondition });
     const position = writer.lastPosition + 1;
     lost.note({ position, epoch: epochAt(db, position) });
     lost.makeUp();

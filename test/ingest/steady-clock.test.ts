@@ -88,7 +88,7 @@ test('a stop does not wait for a file without valid rows', {
 
 test('after a stop no file is begun', () => {
   const options = { settings: {}, stopped: AbortSignal.abort(new Error('stopping')) };
-  const exports = exportReader(options as Parameters<typeof exportReader>[0]);
+  const exports = exportReader(options as never, {} as never, Date.now);
   assert.throws(() => exports.read({ path: '', found: null }, {} as ExportFileName, ''), /^Error: stopping$/);
 });
 

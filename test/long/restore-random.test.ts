@@ -11,7 +11,7 @@ import { test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { streamName } from '../../src/detection/content-type.ts';
-import { type LostEnd, lostEnd as noticeLostEnd } from '../../src/ingest/apply/lost-end.ts';
+import { lostEnd as noticeLostEnd } from '../../src/ingest/apply/lost-end.ts';
 import { type StreamWriter, streamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { compactStopped } from '../../src/log/compact.ts';
 import { type Recovered, recoverDetections } from '../../src/log/recover.ts';
@@ -69,7 +69,7 @@ class World implements History {
   #machines: string[] = [];
   #saved: Saved[] = [];
   #current = '';
-  #open: { recovered: Recovered; writer: StreamWriter; lostEnd: LostEnd } | null = null;
+  #open: { recovered: Recovered; writer: StreamWriter; lostEnd: ReturnType<typeof noticeLostEnd> } | null = null;
 
   constructor(number: number) {
     this.#number = number;
@@ -146,7 +146,6 @@ class World implements History {
         this.#epochs += 1;
       },
       setCondition: () => {},
-      onNoted: () => {},
     });
     this.#open = { recovered, writer, lostEnd };
   }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { reachText } from '../../src/operations/status-lines.ts';
 import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
-import { NOTHING_READ, readReach } from '../../src/windows/reach.ts';
+import { NOTHING_READ, readReach } from '../../src/windows/ledger.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { createTestStore } from '../support/store.ts';
 

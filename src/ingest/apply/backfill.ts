@@ -10,13 +10,7 @@ import { isThereIn } from '../../drop/own-folder.ts';
 import { type BackfillFile, recordedFile, switchedOff } from '../../exports/file-name.ts';
 import type { Operation } from '../../log/format.ts';
 import { applyingFiles, type FileRecord, saveFile, takenBy } from '../files/file-record.ts';
-import {
-  chooseDestination,
-  type FileStore,
-  finishFile,
-  type Ingest,
-  nextNumber,
-} from '../files/finished-file.ts';
+import { chooseDestination, finishFile, type Ingest, nextNumber } from '../files/finished-file.ts';
 import type { Reading } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
 import type { UnknownRows } from '../reading/row-batch.ts';
@@ -112,7 +106,7 @@ async function applyBackfill(files: Ingest, record: FileRecord): Promise<FileRec
 const AGAIN = ': drop it again';
 
 /** @param failure why it failed; null: it was applied. @param next what to do, behind how many rows were applied */
-function end(files: FileStore, record: FileRecord, failure: string | null = null, next = ''): FileRecord {
+function end(files: Ingest, record: FileRecord, failure: string | null = null, next = ''): FileRecord {
   const { drop, writer } = files;
   const { number, name, rows_applied, report } = record;
   const applied = `${grouped(rows_applied)} of ${counted(report.rows ?? 0, 'row')} were applied`;

@@ -3,17 +3,11 @@ import { grouped } from '../../counted.ts';
 import { numberOfEpoch, partingOf, type StreamPosition } from '../../log/version-epoch.ts';
 import { Refused } from '../../refused.ts';
 import { formatMs } from '../../time.ts';
-import type { FileStore } from '../files/finished-file.ts';
+import type { Ingest } from '../files/finished-file.ts';
 import type { Applier } from './apply-rows.ts';
 
-type LostEndOptions = Pick<FileStore, 'writer' | 'now' | 'log' | 'setCondition'> & {
-  /** Called when `makeUp` has something to do. */
-  readonly onNoted: () => void;
-};
-
-export type LostEnd = ReturnType<typeof lostEnd>;
-
-export function lostEnd({ writer, now, log, setCondition, onNoted }: LostEndOptions) {
+export function lostEnd(files: Pick<Ingest, 'writer' | 'now' | 'log' | 'setCondition'>) {
+  const { writer, now, log, setCondition } = files;
   /** The end of the log when the appliance was started. */
   const firstPosition = writer.lastPosition;
   /** By epoch, the greatest position of a cursor that the log never issued. */
@@ -47,7 +41,6 @@ export function lostEnd({ writer, now, log, setCondition, onNoted }: LostEndOpti
     /** @param cursor authentic */
     note({ position, epoch }: StreamPosition): void {
       positions.set(epoch, Math.max(position, positions.get(epoch) ?? 0));
-      onNoted();
     },
     /** Call it between transactions. It does nothing if the log has its end, or the loss was made up for. */
     makeUp(): void {

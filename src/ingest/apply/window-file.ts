@@ -27,12 +27,11 @@ import {
 } from '../files/file-record.ts';
 import {
   chooseDestination,
-  type FileStore,
   finishFile,
+  hasHadOrphans,
   type Ingest,
   nextNumber,
 } from '../files/finished-file.ts';
-import { hasHadOrphans } from '../files/orphaned.ts';
 import { ERRORS_READ_MAX } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
 
@@ -94,7 +93,7 @@ export async function ingestWindowFile(
  * null: it never was. A file without a record, which a lost end of the log may leave, was taken after its last change.
  * @param sha256 of its content; empty: not known
  */
-function takenBefore(files: FileStore, waiting: Waiting, sha256 = ''): number | null {
+function takenBefore(files: Ingest, waiting: Waiting, sha256 = ''): number | null {
   const { db } = files.writer;
   const { name, takenAs, snapshot } = waiting;
   const before = takenAs === undefined ? null : findFile(db, takenAs);
@@ -110,7 +109,7 @@ export function fileOperation({ number, name, outcome }: FileRecord): Operation 
 }
 
 /** Within the file's transaction: its record, and its window if that changes. */
-function save({ drop, writer: { db } }: FileStore, record: FileRecord): void {
+function save({ drop, writer: { db } }: Ingest, record: FileRecord): void {
   saveFile(db, record);
   if (record.outcome === 'refused')
     forgetRefused(
@@ -133,7 +132,7 @@ function save({ drop, writer: { db } }: FileStore, record: FileRecord): void {
 
 /** What becomes of a file that was read, in place of being applied; null: it is applied. */
 export function whyNot(
-  { drop, writer }: FileStore,
+  { drop, writer }: Ingest,
   waiting: WaitingExport,
   mapping: Mapping | null,
   result: ReadingResult,
@@ -160,7 +159,7 @@ export function whyNot(
 }
 
 /** Takes a file that is not applied, records it with its window, and moves it to its folder. @param notes of skipped rows */
-export function putAway(files: FileStore, waiting: Waiting, became: Became, notes = ''): FileRecord | null {
+export function putAway(files: Ingest, waiting: Waiting, became: Became, notes = ''): FileRecord | null {
   const { drop, writer } = files;
   const number = nextNumber(files);
   if (!drop.take(waiting, number, notes)) return null;
@@ -170,7 +169,7 @@ export function putAway(files: FileStore, waiting: Waiting, became: Became, note
   return record;
 }
 
-export function recordOf(files: FileStore, waiting: Waiting, number: number, became: Became): FileRecord {
+export function recordOf(files: Ingest, waiting: Waiting, number: number, became: Became): FileRecord {
   const file = waiting.kind === 'export' ? waiting.file : null;
   const nowMs = files.now();
   return {

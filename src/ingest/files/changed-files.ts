@@ -10,7 +10,7 @@ import type { FileSnapshot } from '../../exports/unpacking.ts';
 import { paced } from '../../pace.ts';
 import { HOUR_MS } from '../../time.ts';
 import { appliedSince, type FileRecord, saveFile } from './file-record.ts';
-import type { FileStore } from './finished-file.ts';
+import type { Ingest } from './finished-file.ts';
 
 /** So long after a file was finished, and so many of the newest files, are looked at. */
 const LOOKED_AT_MS = 3 * HOUR_MS;
@@ -18,10 +18,8 @@ const FILES_MAX = 200;
 /** How long the alert stays open after the last change. */
 const SHOWN_MS = paced(HOUR_MS);
 
-export type ChangedFiles = ReturnType<typeof changedFiles>;
-
 /** @param everyMs between two looks: a look reads the state of up to {@link FILES_MAX} files */
-export function changedFiles(files: FileStore, everyMs: number) {
+export function changedFiles(files: Ingest, everyMs: number) {
   const { drop, writer, now, setCondition } = files;
   /** The times of the files as they were read or first looked at, by ingest number; their sizes are in their records. */
   let times = new Map<number, bigint>();
@@ -68,7 +66,7 @@ export function changedFiles(files: FileStore, everyMs: number) {
 }
 
 /** A crash before the record is changed leaves a file in `.taken/` that the start moves back, and the next look finds. */
-function readAgain({ drop, writer, log }: FileStore, record: FileRecord, destination: string): void {
+function readAgain({ drop, writer, log }: Ingest, record: FileRecord, destination: string): void {
   const { number, name } = record;
   const taken = drop.takenPath(number, name);
   renameIn(drop.root, destination, taken);

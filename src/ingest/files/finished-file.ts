@@ -2,11 +2,12 @@
  * After the commit: writes the notes beside a file and moves it to its folder. Every step can be repeated: a crash leaves the
  * file in `.taken` with its record.
  */
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { type DropFolder, shortName } from '../../drop/drop-folder.ts';
 import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
 import {
   entriesIn,
+  hasArchive,
   isDraft,
   isThereIn,
   makeOwnFolder,
@@ -15,8 +16,8 @@ import {
   syncIn,
   writeIn,
 } from '../../drop/own-folder.ts';
-import { type IsRecorded, takenFiles } from '../../drop/waiting-names.ts';
-import { numberedName } from '../../exports/file-name.ts';
+import { type DropNames, type KnownFiles, takenFiles } from '../../drop/waiting-names.ts';
+import { droppedName, numberedName } from '../../exports/file-name.ts';
 import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
 import { formatMs, type Now, utcDay } from '../../time.ts';
@@ -29,15 +30,12 @@ import type { AccessConnection } from '../threads/access-connection.ts';
 import type { StuckFiles } from '../threads/retry-pauses.ts';
 import { type FileOutcome, type FileRecord, findFile, lastFileNumber } from './file-record.ts';
 
-export interface FileStore extends Reporting, Pick<HoldRules, 'failed_windows'> {
+/** What the work of the ingest thread needs. */
+export interface Ingest extends Reporting, Pick<HoldRules, 'failed_windows'> {
   readonly drop: DropFolder;
   readonly writer: StreamWriter;
   /** Never before the end of a finished window: a clock that says so is wrong. */
   readonly now: Now;
-}
-
-/** What the work of the ingest thread needs. */
-export interface Ingest extends FileStore {
   readonly folder: DataFolder;
   readonly access: AccessConnection;
   readonly exports: ExportReader;
@@ -57,18 +55,13 @@ const FOLDER_OF_OUTCOME: Readonly<Record<FileOutcome, string>> = {
 };
 
 /** An ingest number that no file has, neither by a record nor in `.taken`. */
-export function nextNumber({ drop, writer }: FileStore): number {
+export function nextNumber({ drop, writer }: Ingest): number {
   const taken = takenFiles(drop.root).map(({ number }) => number);
   return Math.max(lastFileNumber(writer.db), ...taken) + 1;
 }
 
 /** A file's future path in the drop folder: neither in use nor promised to another file. */
-export function chooseDestination(
-  files: FileStore,
-  outcome: FileOutcome,
-  name: string,
-  number: number,
-): string {
+export function chooseDestination(files: Ingest, outcome: FileOutcome, name: string, number: number): string {
   const folder = FOLDER_OF_OUTCOME[outcome];
   const day = folder === 'archive' ? join(folder, utcDay(files.now())) : folder;
   let destination = join(day, shortName(name));
@@ -81,7 +74,7 @@ export function chooseDestination(
  * Whether a file in `.taken` waits to be moved, or is being applied. After a restore, the record of its number may be that
  * of another file.
  */
-export function recordedIn(db: Database): IsRecorded {
+export function recordedIn(db: Database): KnownFiles['isRecorded'] {
   return (number, name) => recordOfTaken(db, number, name) !== null;
 }
 
@@ -93,12 +86,12 @@ function recordOfTaken(db: Database, number: number, name: string): FileRecord |
 }
 
 /** The records of the files in `.taken`: committed, and not moved yet. */
-export function recordsInTaken({ drop, writer }: Pick<FileStore, 'drop' | 'writer'>): FileRecord[] {
+export function recordsInTaken({ drop, writer }: Pick<Ingest, 'drop' | 'writer'>): FileRecord[] {
   return takenFiles(drop.root).flatMap(({ number, name }) => recordOfTaken(writer.db, number, name) ?? []);
 }
 
 /** Removes what an interrupted run left in `.taken`: drafts, and the skipped rows of files without a record. */
-export function removeTemporary(files: FileStore): void {
+export function removeTemporary(files: Ingest): void {
   const { drop, log } = files;
   try {
     const kept = new Set(recordsInTaken(files).map(({ number }) => drop.skippedPath(number)));
@@ -131,7 +124,7 @@ export async function finishTaken(ingest: Ingest): Promise<void> {
 }
 
 /** @param record committed; without a destination there is nothing to do */
-export function finishFile(files: FileStore, record: FileRecord): void {
+export function finishFile(files: Ingest, record: FileRecord): void {
   const { drop } = files;
   const { destination } = record;
   if (destination === null) return;
@@ -154,7 +147,7 @@ export function finishFile(files: FileStore, record: FileRecord): void {
   syncIn(root, dirname(taken));
 }
 
-function writeReason(files: FileStore, record: FileRecord, destination: string): void {
+function writeReason(files: Ingest, record: FileRecord, destination: string): void {
   const { reason, errors, errors_total, error_groups } = record.report;
   const { export: exportName, window_start } = record;
   // JSON leaves out what is undefined.
@@ -172,7 +165,7 @@ function writeReason(files: FileStore, record: FileRecord, destination: string):
   writeIn(files.drop.root, `${destination}.reason.json`, `${JSON.stringify(note, null, 2)}\n`);
 }
 
-function nextStep({ writer, failed_windows }: FileStore, record: FileRecord): string {
+function nextStep({ writer, failed_windows }: Ingest, record: FileRecord): string {
   const { export: exportName, window_start } = record;
   if (record.outcome !== 'failed')
     return 'The file was not read. Fix the problem given as the reason, then drop the file again.';
@@ -185,10 +178,66 @@ function nextStep({ writer, failed_windows }: FileStore, record: FileRecord): st
   return `${again}, then run: wirewatch window reset ${exportName} ${formatMs(window_start)}`;
 }
 
-function isFree(files: FileStore, destination: string): boolean {
+function isFree(files: Ingest, destination: string): boolean {
   const names = [destination, `${destination}.reason.json`, `${destination}.skipped.ndjson`];
   return (
     !names.some((name) => isThereIn(files.drop.root, name)) &&
     !recordsInTaken(files).some((record) => record.destination === destination)
   );
+}
+
+const SELECT_DESTINATIONS = 'SELECT destination FROM ingest_file WHERE destination IS NOT NULL';
+
+const SELECT_ORPHANS = 'SELECT orphans FROM version_epoch';
+const SET_READ = `UPDATE version_epoch SET orphans = 'read' WHERE orphans = 'to read'`;
+
+/** Whether archived files are, or were, read again: then one without a record may have been taken long before. */
+export function hasHadOrphans(db: Database): boolean {
+  return orphansOf(db).some((orphans) => orphans !== 'left');
+}
+
+/** What becomes of them after each lost end. */
+function orphansOf(db: Database): string[] {
+  return db.prepare<[], string>(SELECT_ORPHANS).pluck().all();
+}
+
+/**
+ * Archived files without a record, which a lost end of the log leaves, are read as if they had just been dropped: once after
+ * every lost end that asks for it, between transactions. @throws if some could not be moved
+ */
+export function moveOrphaned(files: Ingest): void {
+  const { drop, writer, log } = files;
+  if (!orphansOf(writer.db).includes('to read')) return;
+  if (!hasArchive(drop.root)) return;
+  const paths = orphanedFiles(writer.db, drop);
+  const errors: unknown[] = [];
+  const first = nextNumber(files);
+  for (const [index, path] of paths.entries()) {
+    try {
+      const name = droppedName(basename(path), drop.parse) ?? '';
+      renameIn(drop.root, path, drop.takenPath(first + index, name));
+    } catch (error) {
+      if (!isFileError(error)) throw error;
+      errors.push(error);
+    }
+  }
+  const folders = new Set(paths.map((path) => dirname(path)));
+  for (const folder of paths.length > 0 ? [...folders, '.taken'] : []) syncIn(drop.root, folder);
+  if (errors.length > 0) throw errors[0];
+  const operation = { kind: 'archived files without a record are read', files: paths.length };
+  writer.write(operation, () => writer.db.prepare(SET_READ).run());
+  log('warn', 'reading archived files without a record again', { files: paths.length });
+}
+
+/** @returns their paths in the drop folder */
+export function orphanedFiles(db: Database, { root, parse }: DropNames): string[] {
+  const recorded = new Set(db.prepare<[], string>(SELECT_DESTINATIONS).pluck().all());
+  return entriesIn(root, 'archive')
+    .filter((day) => day.isDirectory())
+    .flatMap((day) =>
+      entriesIn(root, join('archive', day.name))
+        .filter((entry) => entry.isFile() && droppedName(entry.name, parse) !== null)
+        .map((entry) => join('archive', day.name, entry.name)),
+    )
+    .filter((path) => !recorded.has(path));
 }

@@ -19,15 +19,13 @@ import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import { type HoldRules, heldBy } from '../../windows/ledger.ts';
 import { type ResettableStatus, statusPhrase } from '../../windows/window-states.ts';
-import { type FileStore, recordedIn } from './finished-file.ts';
+import { type Ingest, recordedIn } from './finished-file.ts';
 
 /** Ignored names that are logged, each once. */
 const IGNORED_MAX = 10_000;
 const UNUSABLE = ['drop folder not readable', 'drop folder not writable'] as const;
 
-export type FolderScanner = ReturnType<typeof folderScanner>;
-
-export function folderScanner(files: FileStore, rules: HoldRules) {
+export function folderScanner(files: Ingest, rules: HoldRules) {
   const { drop, writer, now, log, setCondition } = files;
   const ignored = new Set<string>();
   /** Paths of the files that were held at the last scan. */

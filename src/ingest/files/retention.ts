@@ -4,7 +4,7 @@ import { isFileError, plainError, unlessFileError } from '../../drop/file-errors
 import { hasArchive, removeIn } from '../../drop/own-folder.ts';
 import { DAY_MS, HOUR_MS } from '../../time.ts';
 import { clearDestination, type FileRecord, selectFiles } from './file-record.ts';
-import type { FileStore } from './finished-file.ts';
+import type { Ingest } from './finished-file.ts';
 
 const EXPIRED = `
   WHERE outcome IN ('applied', 'repeated') AND destination LIKE 'archive/%' AND finished_at < ? AND number > ?
@@ -15,7 +15,7 @@ const EXPIRED = `
  * @returns what deletes expired files, at most once an hour however often it is called; it throws if the disk is full:
  *   then call it again
  */
-export function retention(files: FileStore, archiveDays: number): () => void {
+export function retention(files: Ingest, archiveDays: number): () => void {
   let lastMs = Number.NEGATIVE_INFINITY;
   return () => {
     // Not that of ingest: a window from a clock that was ahead would let everything look old.
@@ -29,7 +29,7 @@ export function retention(files: FileStore, archiveDays: number): () => void {
 }
 
 /** @param beforeMs files that were finished before it go, epoch milliseconds */
-function deleteExpired(files: FileStore, beforeMs: number): void {
+function deleteExpired(files: Ingest, beforeMs: number): void {
   const { writer, log } = files;
   for (let after = 0; ; ) {
     const expired = selectFiles(writer.db, EXPIRED, beforeMs, after);
@@ -46,7 +46,7 @@ function deleteExpired(files: FileStore, beforeMs: number): void {
 }
 
 /** The file goes last: as long as its record names it, it is there. */
-function deleteFile({ drop, log }: FileStore, { destination, report }: FileRecord): boolean {
+function deleteFile({ drop, log }: Ingest, { destination, report }: FileRecord): boolean {
   if (destination === null) return true;
   // Without bad rows, what has this name is not beside it: a backfill may be called so.
   const skipped = (report.bad_rows ?? 0) > 0 ? [`${destination}.skipped.ndjson`] : [];

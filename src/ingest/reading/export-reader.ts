@@ -9,7 +9,7 @@ import { startWorker } from '../../packed.ts';
 import { callsTo, type ThreadCalls } from '../../thread-call.ts';
 import type { Now } from '../../time.ts';
 import { type AccessConnection, readSubscribers, type Subscribers } from '../threads/access-connection.ts';
-import type { IngestSettings } from '../threads/ingest-messages.ts';
+import type { IngesterOptions } from '../threads/ingest-loop.ts';
 import type { ReadingResult } from './read-export.ts';
 import type { ReaderCalls, ReaderOrder, ReaderSettings } from './reader-thread.ts';
 import type { RowBatch } from './row-batch.ts';
@@ -25,22 +25,17 @@ export interface Reading {
   cancel(): void;
 }
 
-interface ExportReaderOptions {
-  readonly access: AccessConnection;
-  readonly settings: IngestSettings;
-  /** Ends all readings with its reason, also those that would begin later. */
-  readonly stopped: AbortSignal;
-  readonly now: Now;
-  /** @param rows read so far; 0 once it is done */
-  readonly onProgress: (label: string, rows: number, isDone: boolean) => void;
-}
-
 /** A small packed file can hold millions of bad rows. */
 export const ERRORS_READ_MAX = 100;
 
 export type ExportReader = ReturnType<typeof exportReader>;
 
-export function exportReader({ access, settings, stopped, now, onProgress }: ExportReaderOptions) {
+/** `stopped` ends all readings with its reason, also those that would begin later. */
+export function exportReader(
+  { settings, stopped, send }: Pick<IngesterOptions, 'settings' | 'stopped' | 'send'>,
+  access: AccessConnection,
+  now: Now,
+) {
   const { enabled_exports, earliest_time, require_trailer, bad_rows, mappings, photo_key } = settings;
   /** Started with the first file: most commands, and a start before any file comes, never need it. */
   let worker: Worker | null = null;
@@ -84,6 +79,7 @@ export function exportReader({ access, settings, stopped, now, onProgress }: Exp
       };
       const whole = { former: [], rows_to_skip: 0, check_only: false };
       const order: ReaderOrder = { source, file, ...times, ...rules, ...whole, ...subscribers, ...options };
+      const tell = (rows: number, isDone: boolean) => send('progress', { file: label, rows, isDone });
       const result = Promise.withResolvers<ReadingResult>();
       // A caller that stops half-way never awaits it.
       result.promise.catch(() => {});
@@ -96,10 +92,10 @@ export function exportReader({ access, settings, stopped, now, onProgress }: Exp
       // A file without any valid row could be read for minutes.
       const listening = addAbortListener(stopped, () => abort(stopped.reason));
       running()
-        .call('read', { port: port2, order }, (rows) => onProgress(label, rows, false), [port2])
+        .call('read', { port: port2, order }, (rows) => tell(rows, false), [port2])
         .finally(() => {
           listening[Symbol.dispose]();
-          onProgress(label, 0, true);
+          tell(0, true);
         })
         .then(result.resolve, abort);
       async function* batches(): AsyncGenerator<RowBatch> {

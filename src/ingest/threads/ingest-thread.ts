@@ -16,7 +16,7 @@ import { callsTo, serveCalls } from '../../thread-call.ts';
 import { WakeableTimer } from '../../wakeable-timer.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
 import { copyDecisions } from './decisions.ts';
-import { Ingester, type IngesterOptions, Stopping } from './ingest-loop.ts';
+import { type Ingester, type IngesterOptions, ingester, Stopping } from './ingest-loop.ts';
 import type {
   CopySettings,
   IngestCalls,
@@ -50,7 +50,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
   const { post: send } = callsTo<IngestEvents>(port, 'the main thread');
   const begun = Promise.withResolvers<Ingester>();
   const stopped = new AbortController();
-  let ingester: Ingester | null = null;
+  let working: Ingester | null = null;
 
   async function run({ settings, decided, isAgain }: IngestStart): Promise<void> {
     const timer = new WakeableTimer();
@@ -85,22 +85,22 @@ export function runIngester(port: MessagePort, standby: Standby): void {
           send('promoted');
           await prepare();
         }
-        ingester = new Ingester(options, drop, recovered);
+        working = ingester(options, drop, recovered);
       } catch (error) {
         recovered.log.close();
         closeDetections(recovered.db);
         throw error;
       }
-      begun.resolve(ingester);
+      begun.resolve(working);
       send('ready');
       const { applied, madeAnew: made_anew } = recovered;
       if (made_anew !== null || applied > 0)
         reporting.log('warn', 'detections.db was brought up to date from the log', { applied, made_anew });
-      await ingester.run();
+      await working.run();
     } catch (error) {
       if (!(error instanceof Stopping)) throw error;
     } finally {
-      await ingester?.close();
+      await working?.close();
       port.close();
     }
   }
@@ -108,10 +108,10 @@ export function runIngester(port: MessagePort, standby: Standby): void {
   serveCalls<IngestCalls>(port, {
     start: run,
     // Before the ingester exists it is lost: the client repeats its request.
-    endLost: (cursor) => ingester?.lostEnd.note(cursor),
+    endLost: (cursor) => working?.endLost(cursor),
     ask: async (request, tell) => (await begun.promise).ask(request, tell),
     // Before the ingester exists it has not read access.db.
-    wake: () => ingester?.wake(),
+    wake: () => working?.wake(),
     rested: async () => (await begun.promise).rested(),
     // The thread may end before it ingests: then the caller gets to know it.
     async promote(by) {
