@@ -6,11 +6,19 @@ import { fstatSync, fsyncSync, lstatSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FSWatcher } from 'chokidar';
-import { compareFiles, type NameParser, nameParser, parseFileName } from '../exports/file-name.ts';
+import {
+  compareFiles,
+  type ExportFileName,
+  type NameParser,
+  nameParser,
+  type OwnNames,
+  parseFileName,
+  windowReadiness,
+} from '../exports/file-name.ts';
 import { type ExportSource, type FileSnapshot, isSameSnapshot } from '../exports/unpacking.ts';
 import { isErrorCode, misconfigured, reasonOf, unlessCode } from '../refused.ts';
 import { type DataFolder, isThere, syncFolder, syncName } from '../store/folder.ts';
-import { SECOND_MS } from '../time.ts';
+import { SECOND_MS, WINDOW_MS } from '../time.ts';
 import { unlessFileError } from './file-errors.ts';
 import {
   ForeignFolder,
@@ -25,8 +33,28 @@ import {
   syncIn,
   writeIn,
 } from './own-folder.ts';
-import { type DropSettings, type Readiness, readiness } from './readiness.ts';
 import { type KnownFiles, type Named, SCANNED_FILES_MAX, waitingFiles } from './waiting-names.ts';
+
+export interface DropSettings {
+  readonly quiet_ms: number;
+  readonly truncated_seconds: number;
+  /** Other names of export files; without them, there are none. */
+  readonly file_names?: OwnNames;
+}
+
+/**
+ * A dropped file is ready to be read when it did not change for `quiet_ms`, its window has ended, and if it looks cut off, it had
+ * `truncated_seconds` to grow. Times that the file carries do not count: copying tools set them.
+ */
+type Readiness =
+  | {
+      readonly kind: 'export';
+      readonly file: ExportFileName;
+      /** Its time to grow is over: if it is truncated, it is damaged. */
+      readonly isFinal: boolean;
+    }
+  | { readonly kind: 'refused'; readonly reason: string }
+  | { readonly kind: 'wait'; readonly waitMs: number };
 
 export type Waiting = {
   /** It was dropped under. */
@@ -285,4 +313,31 @@ function snapshotOf(path: string, isPutAway = false): FileSnapshot | 'gone' | 'i
   if (!stats.isFile() || isLinked) return 'ignored';
   const { size, mtimeNs, ino, dev } = stats;
   return { size, mtimeNs, ino, dev };
+}
+
+/** @param seen `isTruncated`: it was read in this state, and its compressed data was cut off */
+function readiness(
+  named: Named,
+  seen: { readonly size: bigint; readonly unchangedMs: number; readonly isTruncated: boolean },
+  settings: DropSettings,
+  nowMs: number,
+): Readiness {
+  const { unchangedMs } = seen;
+  if (unchangedMs < settings.quiet_ms) return { kind: 'wait', waitMs: settings.quiet_ms - unchangedMs };
+  if (named.kind === 'refused') return { kind: 'refused', reason: named.reason };
+  const { file } = named;
+  if (file.window_start !== null) {
+    const due = windowReadiness(file.window_start, nowMs);
+    if (due === 'too far ahead') {
+      const reason =
+        'the window is more than a day in the future. The name must contain the start of the window in UTC; also check the clocks of the writer and of this machine';
+      return { kind: 'refused', reason };
+    }
+    if (due === 'early') return { kind: 'wait', waitMs: file.window_start + WINDOW_MS - nowMs };
+  }
+  // Only time tells a file that is empty on purpose from one that is about to be written.
+  const needsTime = seen.isTruncated || (seen.size === 0n && !/\.(gz|zst)$/.test(file.name));
+  const restMs = settings.truncated_seconds * SECOND_MS - unchangedMs;
+  if (needsTime && restMs > 0) return { kind: 'wait', waitMs: restMs };
+  return { kind: 'export', file, isFinal: restMs <= 0 };
 }

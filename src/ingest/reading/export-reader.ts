@@ -9,7 +9,7 @@ import { startWorker } from '../../packed.ts';
 import { callsTo, type ThreadCalls } from '../../thread-call.ts';
 import type { Now } from '../../time.ts';
 import { type AccessConnection, readSubscribers, type Subscribers } from '../threads/access-connection.ts';
-import type { IngesterOptions } from '../threads/ingest-loop.ts';
+import type { IngestSettings, ToMain } from '../threads/ingest-messages.ts';
 import type { ReadingResult } from './read-export.ts';
 import type { ReaderCalls, ReaderOrder, ReaderSettings } from './reader-thread.ts';
 import type { RowBatch } from './row-batch.ts';
@@ -32,7 +32,11 @@ export type ExportReader = ReturnType<typeof exportReader>;
 
 /** `stopped` ends all readings with its reason, also those that would begin later. */
 export function exportReader(
-  { settings, stopped, send }: Pick<IngesterOptions, 'settings' | 'stopped' | 'send'>,
+  {
+    settings,
+    stopped,
+    send,
+  }: { readonly settings: IngestSettings; readonly stopped: AbortSignal; readonly send: ToMain },
   access: AccessConnection,
   now: Now,
 ) {

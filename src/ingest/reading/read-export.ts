@@ -3,18 +3,13 @@
  * only errors of the machine are thrown.
  */
 import { counted, grouped } from '../../counted.ts';
-import {
-  CONTENT_TYPE_OF_EXPORT,
-  type ContentType,
-  type StreamName,
-  streamName,
-} from '../../detection/content-type.ts';
+import { CONTENT_TYPE_OF_EXPORT, type StreamName, streamName } from '../../detection/content-type.ts';
 import type { ExportRow } from '../../detection/fields.ts';
 import { formatDetectionId } from '../../detection/id.ts';
 import { filterValuesOf, type RenderOptions, renderRow } from '../../detection/match.ts';
 import { shownUrl } from '../../detection/merge.ts';
 import { Bad } from '../../exports/article-address.ts';
-import { checkRow, type RowError, type RowLimits, type TimeBounds } from '../../exports/check-row.ts';
+import { checkRow, type RowError, type TimeBounds } from '../../exports/check-row.ts';
 import { csvEntries } from '../../exports/csv.ts';
 import { BadRows, type FileErrors, type LineError } from '../../exports/error-groups.ts';
 import { type ExportFileName, formOf } from '../../exports/file-name.ts';
@@ -98,7 +93,7 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
   const { source, file } = order;
   const form = formOf(file.name);
   const content = await openContent(source, form);
-  const reading = new Reading(order, sinks);
+  const reading = readingOf(order, sinks);
   try {
     const entries = form.startsWith('csv')
       ? csvEntries(content.chunks, file.export, order.mapping)
@@ -107,16 +102,16 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
       for (const entry of group) {
         const full = reading.take(entry);
         if (full !== null) await sinks.onBatch?.(full);
-        if (reading.isOver) break;
+        if (reading.isOver()) break;
       }
-      sinks.onProgress?.(reading.rows);
-      if (reading.isOver) break;
+      sinks.onProgress?.(reading.rows());
+      if (reading.isOver()) break;
     }
     reading.finish();
     const last = reading.rest();
     if (last !== null) await sinks.onBatch?.(last);
     // A file that was not read to its end has no hash.
-    return reading.result(reading.isOver ? '' : content.sha256());
+    return reading.result(reading.isOver() ? '' : content.sha256());
   } catch (error) {
     if (!(error instanceof UnreadableContent)) throw error;
     return { kind: error.kind, ...reading.read(''), reason: error.message };
@@ -127,162 +122,80 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
 
 const NO_VALUE = { column: null, value: null } as const;
 
-class Reading {
-  rows = 0;
-  isOver = false;
-  readonly #order: ReadingOrder;
-  readonly #sinks: ReadingSinks;
-  readonly #contentType: ContentType;
-  readonly #streams: ReadonlySet<StreamName> | null;
-  readonly #former: ReadonlySet<number>;
-  readonly #licensed: ReadonlySet<number>;
-  readonly #limits: RowLimits;
-  readonly #match: RenderOptions;
+function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
+  const { file, earliest, latest, rows_to_skip } = order;
+  const skips = order.bad_rows === 'skip';
+  const contentType = CONTENT_TYPE_OF_EXPORT[file.export];
+  const streams = order.streams === null ? null : new Set(order.streams);
+  const former = new Set(order.former);
+  const licensed = new Set(order.licensed);
+  const limits = { export: file.export, earliest, latest, estimated: file.window_start === null };
+  const match = { exportedAtDefault: order.exported_at_default, photoPath: sinks.photoPath };
+  const batch = new BatchBuilder(sinks.memory);
+  const bad = new BadRows();
   /** What is wrong with the file as a whole. */
-  readonly #errors: LineError[] = [];
-  readonly #bad = new BadRows();
-  #namesWithoutId = 0;
-  #urlsWithheld = 0;
-  #trailer: { readonly line: number; readonly rows: number } | null = null;
-  readonly #unknown = new Map<string, number>();
-  readonly #unknownOfBatch = new Map<string, number>();
-  readonly #ignored = new Set<string>();
-  readonly #batch: BatchBuilder;
+  const errors: LineError[] = [];
+  const unknown = new Map<string, number>();
+  const unknownOfBatch = new Map<string, number>();
+  const ignored = new Set<string>();
+  let rows = 0;
+  let isOver = false;
+  let namesWithoutId = 0;
+  let urlsWithheld = 0;
+  let trailer: { readonly line: number; readonly rows: number } | null = null;
   /** Rows of the file up to and including the last batch. */
-  #rowsThrough = 0;
-
-  constructor(order: ReadingOrder, sinks: ReadingSinks) {
-    const { file, earliest, latest, streams, former, licensed } = order;
-    this.#order = order;
-    this.#sinks = sinks;
-    this.#batch = new BatchBuilder(sinks.memory);
-    this.#match = { exportedAtDefault: order.exported_at_default, photoPath: sinks.photoPath };
-    this.#contentType = CONTENT_TYPE_OF_EXPORT[file.export];
-    this.#streams = streams === null ? null : new Set(streams);
-    this.#former = new Set(former);
-    this.#licensed = new Set(licensed);
-    this.#limits = { export: file.export, earliest, latest, estimated: file.window_start === null };
-  }
-
-  /** @returns a batch once it is full, or after many rows that have no place in it */
-  take(entry: RawEntry): RowBatch | null {
-    if (this.#trailer !== null) {
-      this.#fail({ line: entry.line, ...NO_VALUE, expected: 'no lines after the end_of_export line' });
-      return null;
-    }
-    switch (entry.kind) {
-      case 'trailer':
-        this.#trailer = entry;
-        return null;
-      case 'bad file':
-        this.#fail({ line: entry.line, ...entry.error });
-        return null;
-      case 'bad row':
-        this.rows += 1;
-        if (this.rows > this.#order.rows_to_skip) this.#addBad(entry.line, [entry.error], entry.text);
-        break;
-      case 'row':
-        this.rows += 1;
-        if (this.rows > this.#order.rows_to_skip) this.#check(entry);
-    }
-    const isFull = this.#batch.rows >= BATCH_ROWS_MAX || this.rows - this.#rowsThrough >= ROWS_THROUGH_MAX;
-    return isFull ? this.rest() : null;
-  }
-
-  get #skips(): boolean {
-    return this.#order.bad_rows === 'skip';
-  }
+  let rowsThrough = 0;
 
   /** Whether the file is invalid, as far as it was read. */
-  get #isBad(): boolean {
-    return this.#errors.length > 0 || (!this.#skips && this.#bad.rows > 0);
+  const isBad = () => errors.length > 0 || (!skips && bad.rows > 0);
+
+  function fail(error: LineError): void {
+    errors.push(error);
+    isOver = true;
   }
 
-  /** Checks the trailer and the share of bad rows. */
-  finish(): void {
-    this.#checkTrailer();
-    // Where most rows are bad, the writer is at fault, and somebody must know.
-    const bad = this.#bad.rows;
-    const isMostlyBad = bad > BAD_ROWS_IN_ANY_FILE && bad > this.rows / 10;
-    if (this.#isBad || !(isMostlyBad || bad > BAD_ROWS_MAX)) return;
-    const most = this.isOver
-      ? `${grouped(BAD_ROWS_MAX)} bad rows in a file`
-      : `${BAD_ROWS_IN_ANY_FILE} bad rows, or 10% of the ${counted(this.rows, 'row')} in the file`;
-    const expected = `at most ${most}, so that they can be skipped`;
-    this.#errors.push({ line: 0, column: null, value: bad, expected });
-  }
-
-  #checkTrailer(): void {
-    const trailer = this.#trailer;
-    if (trailer === null) {
-      const { file, require_trailer } = this.#order;
-      if (require_trailer && !formOf(file.name).startsWith('csv') && !this.isOver)
-        this.#fail({ line: 0, ...NO_VALUE, expected: 'a last line {"end_of_export":true,"rows":N}' });
-    } else if (trailer.rows !== this.rows) {
-      const expected = `${this.rows}, the number of rows in the file`;
-      this.#fail({ line: trailer.line, column: 'rows', value: trailer.rows, expected });
-    }
+  function addBad(line: number, found: readonly RowError[], row: unknown): void {
+    bad.add(line, found, row);
+    isOver = skips ? bad.rows > BAD_ROWS_MAX : bad.errors >= order.errors_max;
   }
 
   /** @returns the last batch; null if there is nothing to pass on */
-  rest(): RowBatch | null {
-    if (this.#isBad || (this.#batch.rows === 0 && this.#rowsThrough === this.rows)) return null;
-    this.#rowsThrough = this.rows;
-    const batch = this.#batch.take(this.rows, Object.fromEntries(this.#unknownOfBatch));
-    this.#unknownOfBatch.clear();
-    return batch;
+  function rest(): RowBatch | null {
+    if (isBad() || (batch.rows === 0 && rowsThrough === rows)) return null;
+    rowsThrough = rows;
+    const full = batch.take(rows, Object.fromEntries(unknownOfBatch));
+    unknownOfBatch.clear();
+    return full;
   }
 
-  /** What was read so far. */
-  read(sha256: string): Pick<ReadingResult, 'counts' | 'skipped'> {
-    const counts = {
-      sha256,
-      rows: this.rows,
-      bad_rows: this.#skips ? this.#bad.rows : 0,
-      unknown_rows: Object.fromEntries(this.#unknown),
-      ignored_columns: [...this.#ignored].sort(),
-      names_without_id: this.#namesWithoutId,
-      urls_withheld: this.#urlsWithheld,
-    };
-    return { counts, skipped: this.#skips ? this.#bad.notes() : '' };
-  }
-
-  result(sha256: string): ReadingResult {
-    const read = this.read(sha256);
-    if (!this.#isBad) return { kind: 'read', ...read };
-    return { kind: 'bad', ...read, rows_with_errors: this.#bad.rows, ...this.#bad.all(this.#errors) };
-  }
-
-  #check(read: ReadRow): void {
+  function check(read: ReadRow): void {
     const { line, raw, origin } = read;
-    this.#sinks.onRow?.(read);
-    const checked = checkRow(raw, this.#limits, this.#ignored);
+    sinks.onRow?.(read);
+    const checked = checkRow(raw, limits, ignored);
     if (checked.kind === 'bad') {
-      const { errors } = checked;
-      if (origin === null) this.#addBad(line, errors, raw);
-      else this.#addBad(line, errors.map(origin.named), asGiven(raw, origin));
+      if (origin === null) addBad(line, checked.errors, raw);
+      else addBad(line, checked.errors.map(origin.named), asGiven(raw, origin));
       return;
     }
     const { row, isNameDropped } = checked;
-    if (this.#former.has(row.subscription_id)) return;
-    const stream = streamName(row.subscription_id, this.#contentType);
-    if (this.#streams?.has(stream) === false) this.#countUnknown(stream);
-    else {
-      if (isNameDropped) this.#namesWithoutId += 1;
-      const isLicensed = this.#licensed.has(row.subscription_id);
-      const shown = shownUrl(row.article_url, row.article_print, isLicensed);
-      if (shown !== row.article_url) this.#urlsWithheld += 1;
-      if (!this.#isBad && this.#sinks.onBatch !== undefined) this.#append(row, shown);
+    if (former.has(row.subscription_id)) return;
+    const stream = streamName(row.subscription_id, contentType);
+    if (streams?.has(stream) === false) {
+      countUnknown(stream);
+      return;
     }
+    if (isNameDropped) namesWithoutId += 1;
+    const shown = shownUrl(row.article_url, row.article_print, licensed.has(row.subscription_id));
+    if (shown !== row.article_url) urlsWithheld += 1;
+    if (!isBad() && sinks.onBatch !== undefined) append(row, shown);
   }
 
   /** @param shown the URL that customers see */
-  #append(row: ExportRow, shown: string | null): void {
-    const contentType = this.#contentType;
+  function append(row: ExportRow, shown: string | null): void {
     const isWithheld = shown !== row.article_url;
-    this.#batch.add({
+    batch.add({
       id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
-      rendered: renderRow(contentType, isWithheld ? { ...row, article_url: shown } : row, this.#match),
+      rendered: renderRow(contentType, isWithheld ? { ...row, article_url: shown } : row, match),
       url_withheld: isWithheld ? row.article_url : null,
       exported_at_given: row.exported_at,
       first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
@@ -290,21 +203,80 @@ class Reading {
     });
   }
 
-  #countUnknown(stream: string): void {
-    const key = this.#unknown.has(stream) || this.#unknown.size < UNKNOWN_STREAMS_MAX ? stream : 'others';
-    for (const counts of [this.#unknown, this.#unknownOfBatch]) counts.set(key, (counts.get(key) ?? 0) + 1);
+  function countUnknown(stream: string): void {
+    const key = unknown.has(stream) || unknown.size < UNKNOWN_STREAMS_MAX ? stream : 'others';
+    for (const counts of [unknown, unknownOfBatch]) counts.set(key, (counts.get(key) ?? 0) + 1);
   }
 
-  #addBad(line: number, errors: readonly RowError[], row: unknown): void {
-    this.#bad.add(line, errors, row);
-    const { rows, errors: found } = this.#bad;
-    this.isOver = this.#skips ? rows > BAD_ROWS_MAX : found >= this.#order.errors_max;
+  function checkTrailer(): void {
+    if (trailer === null) {
+      if (order.require_trailer && !formOf(file.name).startsWith('csv') && !isOver)
+        fail({ line: 0, ...NO_VALUE, expected: 'a last line {"end_of_export":true,"rows":N}' });
+    } else if (trailer.rows !== rows) {
+      const expected = `${rows}, the number of rows in the file`;
+      fail({ line: trailer.line, column: 'rows', value: trailer.rows, expected });
+    }
   }
 
-  #fail(error: LineError): void {
-    this.#errors.push(error);
-    this.isOver = true;
+  /** What was read so far. */
+  function read(sha256: string): Pick<ReadingResult, 'counts' | 'skipped'> {
+    const counts = {
+      sha256,
+      rows,
+      bad_rows: skips ? bad.rows : 0,
+      unknown_rows: Object.fromEntries(unknown),
+      ignored_columns: [...ignored].sort(),
+      names_without_id: namesWithoutId,
+      urls_withheld: urlsWithheld,
+    };
+    return { counts, skipped: skips ? bad.notes() : '' };
   }
+
+  return {
+    ...{ rest, read },
+    rows: () => rows,
+    isOver: () => isOver,
+    /** @returns a batch once it is full, or after many rows that have no place in it */
+    take(entry: RawEntry): RowBatch | null {
+      if (trailer !== null) {
+        fail({ line: entry.line, ...NO_VALUE, expected: 'no lines after the end_of_export line' });
+        return null;
+      }
+      switch (entry.kind) {
+        case 'trailer':
+          trailer = entry;
+          return null;
+        case 'bad file':
+          fail({ line: entry.line, ...entry.error });
+          return null;
+        case 'bad row':
+          rows += 1;
+          if (rows > rows_to_skip) addBad(entry.line, [entry.error], entry.text);
+          break;
+        case 'row':
+          rows += 1;
+          if (rows > rows_to_skip) check(entry);
+      }
+      const isFull = batch.rows >= BATCH_ROWS_MAX || rows - rowsThrough >= ROWS_THROUGH_MAX;
+      return isFull ? rest() : null;
+    },
+    /** Checks the trailer and the share of bad rows. */
+    finish(): void {
+      checkTrailer();
+      // Where most rows are bad, the writer is at fault, and somebody must know.
+      const isMostlyBad = bad.rows > BAD_ROWS_IN_ANY_FILE && bad.rows > rows / 10;
+      if (isBad() || !(isMostlyBad || bad.rows > BAD_ROWS_MAX)) return;
+      const most = isOver
+        ? `${grouped(BAD_ROWS_MAX)} bad rows in a file`
+        : `${BAD_ROWS_IN_ANY_FILE} bad rows, or 10% of the ${counted(rows, 'row')} in the file`;
+      const expected = `at most ${most}, so that they can be skipped`;
+      errors.push({ line: 0, column: null, value: bad.rows, expected });
+    },
+    result(sha256: string): ReadingResult {
+      if (!isBad()) return { kind: 'read', ...read(sha256) };
+      return { kind: 'bad', ...read(sha256), rows_with_errors: bad.rows, ...bad.all(errors) };
+    },
+  };
 }
 
 /** A row with the file's own values where a mapping could not read them. */

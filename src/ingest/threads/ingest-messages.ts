@@ -1,5 +1,5 @@
 /** What the ingest thread is started with, the calls that it serves, and its events. */
-import type { DropSettings } from '../../drop/readiness.ts';
+import type { DropSettings } from '../../drop/drop-folder.ts';
 import type { OwnNames } from '../../exports/file-name.ts';
 import type { Mappings } from '../../exports/mapping.ts';
 import type { Mark } from '../../log/format.ts';

@@ -192,7 +192,7 @@ ingest/apply/window-file.ts | failed-windows | a file that a reset reads again h
 drop/drop-folder.ts | ready-files | a changed file is checked again
   [-if (!stats.isFile() || !isSameSnapshot(stats, waiting.snapshot)) return false;-]
 ingest/reading/read-export.ts | reading-settings | a file that fails is read no further
-  [-found >= this.#order.errors_max-]{+false+}
+  [-bad.errors >= order.errors_max-]{+false+}
 drop/own-folder.ts | hostile-exporter | an own folder is no link
   constants.O_DIRECTORY[- | constants.O_NOFOLLOW-]
 ingest/apply/backfill.ts | other-shapes | an archived file is replayed with the mapping of its first reading
