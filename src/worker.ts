@@ -1,11 +1,10 @@
 /** The entry point of the worker threads: ingest, reader, operations (ARCHITECTURE.md). */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { OperationsSettings } from './admin/thread-messages.ts';
-import type { ReaderSettings } from './ingest/reading/reader-thread.ts';
 
 export type WorkerRole =
   | { readonly role: 'ingest' }
-  | { readonly role: 'reader'; readonly settings: ReaderSettings }
+  | { readonly role: 'reader'; readonly photo_key: Uint8Array }
   | { readonly role: 'operations'; readonly settings: OperationsSettings };
 
 const role: WorkerRole = workerData;
@@ -23,7 +22,7 @@ async function work(port: MessagePort): Promise<void> {
     }
     case 'reader': {
       const { runReader } = await import('./ingest/reading/reader-thread.ts');
-      runReader(port, role.settings);
+      runReader(port, role.photo_key);
       break;
     }
     case 'operations': {

@@ -3,7 +3,7 @@ import type { Actor, Doing } from '../auth/actor.ts';
 import type { Ticket } from '../auth/console-sessions.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
-import type { IngestRequest } from '../ingest/requests/requests.ts';
+import type { IngestRequest } from '../ingest/threads/ingest-messages.ts';
 import type { Live, Way } from '../operations/operation.ts';
 import { problemDocument } from '../operations/problem.ts';
 import type { InstallationKind } from '../store/installation.ts';

@@ -27,23 +27,13 @@ type Field = (typeof FIELDS)[keyof typeof FIELDS]['field'];
 /** Letters that mean something; text in brackets means itself. */
 const LETTERS = /(\[[^\]]*\]|YYYY|YY|MM?|DD?|HH?|hh?|mm|ss|S+|A|Z)/;
 
-export interface TimeFormat {
-  /** What the format gives. */
-  readonly fields: ReadonlySet<Field>;
-  /**
-   * @returns `ms`: epoch milliseconds; of a local time that has no offset (`isLocal`), as if it were in UTC. Null: the
-   *   text is not in this format, or there is no such day or time
-   */
-  parse(text: string): { readonly ms: number; readonly isLocal: boolean } | null;
-}
-
 /** @returns null if the same part of a time is in it twice, or an hour up to 12 without AM or PM */
-export function timeFormat(letters: string): TimeFormat | null {
+export function timeFormat(letters: string) {
   return compiled(splitLetters(letters));
 }
 
 /** The format of a file name, with its letters in braces. */
-export function nameFormat(name: string): TimeFormat | null {
+export function nameFormat(name: string) {
   const texts = name.split(/\{([^{}]*)\}/);
   const parts = texts.flatMap((text, at) => (at % 2 === 0 ? [{ letters: null, text }] : splitLetters(text)));
   return compiled(parts);
@@ -70,7 +60,7 @@ function splitLetters(format: string): Part[] {
   });
 }
 
-function compiled(parts: readonly Part[]): TimeFormat | null {
+function compiled(parts: readonly Part[]) {
   const named = parts.flatMap(({ letters }) => (letters === null ? [] : FIELDS[letters].field));
   const fields = new Set<Field>(named);
   const isOf12 = parts.some(({ letters }) => letters === 'hh' || letters === 'h');
@@ -80,8 +70,13 @@ function compiled(parts: readonly Part[]): TimeFormat | null {
   );
   const pattern = new RegExp(`^${source.join('')}$`, 's');
   return {
+    /** What the format gives. */
     fields,
-    parse(text) {
+    /**
+     * @returns `ms`: epoch milliseconds; of a local time that has no offset (`isLocal`), as if it were in UTC. Null: the
+     *   text is not in this format, or there is no such day or time
+     */
+    parse(text: string) {
       const match = pattern.exec(text);
       if (match === null) return null;
       const { half, offset = 'Z', ...given } = match.groups ?? {};

@@ -4,7 +4,7 @@ import { noteOperation } from '../auth/audit.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { counted, grouped } from '../counted.ts';
 import { pauseIngest, resumeIngest } from '../ingest/operator-pause.ts';
-import type { ReplayCounts } from '../ingest/requests/requests.ts';
+import type { ReplayCounts } from '../ingest/threads/ingest-messages.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { instant, requireSpan } from './member.ts';

@@ -8,7 +8,7 @@ import type { Ticket } from '../auth/console-sessions.ts';
 import type { Ended } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
-import type { Answers, Kind, RequestOf } from '../ingest/requests/requests.ts';
+import type { Answers, Kind, RequestOf } from '../ingest/threads/ingest-messages.ts';
 import { failed, Refused } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';

@@ -9,7 +9,7 @@ import { createKey } from '../../src/auth/key-form.ts';
 import { addKey } from '../../src/auth/keys.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { NO_COUNTS } from '../../src/ingest/apply/apply-rows.ts';
-import type { IngestRequest } from '../../src/ingest/requests/requests.ts';
+import type { IngestRequest } from '../../src/ingest/threads/ingest-messages.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { testOperations } from '../support/live.ts';
 import { testFolder } from '../support/test-folder.ts';

@@ -255,18 +255,13 @@ export function fileDocument({ name, window_start, taken_at, finished_at, ...rec
   };
 }
 
-/** For metrics. */
-export interface ProcessedFile {
-  readonly export: ExportName | null;
-  readonly outcome: FileOutcome;
-  readonly rows: Readonly<Record<RowOutcome, number>>;
-}
-
-export const ROW_OUTCOMES = ['created', 'updated', 'rescored', 'unchanged', 'left_out'] as const;
 /** `left_out`: bad, or of a stream that does not exist. */
-export type RowOutcome = (typeof ROW_OUTCOMES)[number];
+export const ROW_OUTCOMES = ['created', 'updated', 'rescored', 'unchanged', 'left_out'] as const;
 
-export function processedFile(record: FileRecord): ProcessedFile {
+export type ProcessedFile = Readonly<ReturnType<typeof processedFile>>;
+
+/** For metrics. */
+export function processedFile(record: FileRecord) {
   const { created = 0, updated = 0, rescored = 0, unchanged = 0, bad_rows = 0, unknown_rows } = record.report;
   const unknown = Object.values(unknown_rows ?? {}).reduce((sum, rows) => sum + rows, 0);
   return {

@@ -8,27 +8,17 @@ import type { ExportSource } from '../../exports/unpacking.ts';
 import { startWorker } from '../../packed.ts';
 import { callsTo, type ThreadCalls } from '../../thread-call.ts';
 import type { Now } from '../../time.ts';
-import { type AccessConnection, readSubscribers, type Subscribers } from '../threads/access-connection.ts';
+import { type AccessConnection, readSubscribers } from '../threads/access-connection.ts';
 import type { IngestSettings, ToMain } from '../threads/ingest-messages.ts';
 import type { ReadingResult } from './read-export.ts';
-import type { ReaderCalls, ReaderOrder, ReaderSettings } from './reader-thread.ts';
+import type { ReaderCalls, ReaderOrder } from './reader-thread.ts';
 import type { RowBatch } from './row-batch.ts';
-
-export interface Reading {
-  readonly order: ReaderOrder;
-  /** The batches, in file order; asking for the next one acknowledges the one before. */
-  readonly batches: AsyncIterable<RowBatch>;
-  /** Resolves when the file was read to its end. */
-  readonly result: Promise<ReadingResult>;
-  /** Whether subscriptions or licences have changed since the reading began. */
-  isOutdated(): boolean;
-  cancel(): void;
-}
 
 /** A small packed file can hold millions of bad rows. */
 export const ERRORS_READ_MAX = 100;
 
 export type ExportReader = ReturnType<typeof exportReader>;
+export type Reading = ReturnType<ExportReader['read']>;
 
 /** `stopped` ends all readings with its reason, also those that would begin later. */
 export function exportReader(
@@ -46,12 +36,12 @@ export function exportReader(
   let thread: ThreadCalls<ReaderCalls> | null = null;
 
   function running(): ThreadCalls<ReaderCalls> {
-    worker ??= startWorker({ role: 'reader', settings: { photo_key } satisfies ReaderSettings });
+    worker ??= startWorker({ role: 'reader', photo_key });
     thread ??= callsTo<ReaderCalls>(worker, 'the reader thread');
     return thread;
   }
 
-  const readNow = (): Subscribers => access.use((db) => readSubscribers(db, enabled_exports));
+  const readNow = () => access.use((db) => readSubscribers(db, enabled_exports));
 
   return {
     isEnabled: ({ export: exportName }: Pick<ExportFileName, 'export'>): boolean =>
@@ -66,12 +56,7 @@ export function exportReader(
     /** The earliest time of a file that was first read then, epoch milliseconds. */
     earliestAt: (file: ExportFileName, ms: number): string => timesOf(file, ms, earliest_time).earliest,
     /** @param label what the progress calls the file @throws the reason of `stopped` once it is aborted */
-    read(
-      source: ExportSource,
-      file: ExportFileName,
-      label: string,
-      options: Partial<ReaderOrder> = {},
-    ): Reading {
+    read(source: ExportSource, file: ExportFileName, label: string, options: Partial<ReaderOrder> = {}) {
       stopped.throwIfAborted();
       const subscribers = readNow();
       const times = timesOf(file, now(), earliest_time);
@@ -112,8 +97,11 @@ export function exportReader(
       }
       return {
         order,
+        /** The batches, in file order; asking for the next one acknowledges the one before. */
         batches: batches(),
+        /** Resolves when the file was read to its end. */
         result: result.promise,
+        /** Whether subscriptions or licences have changed since the reading began. */
         isOutdated: () => !isDeepStrictEqual(subscribers, readNow()),
         cancel: () => port.close(),
       };

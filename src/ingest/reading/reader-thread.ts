@@ -5,11 +5,6 @@ import { serveCalls } from '../../thread-call.ts';
 import { type ReadingOrder, type ReadingResult, readExport } from './read-export.ts';
 import { BATCHES_IN_FLIGHT_MAX, type RowBatch } from './row-batch.ts';
 
-export interface ReaderSettings {
-  /** The key that signs the addresses of photos. */
-  readonly photo_key: Uint8Array;
-}
-
 export interface ReaderOrder extends ReadingOrder {
   /** Rows are only checked: no batches are sent. */
   readonly check_only: boolean;
@@ -27,9 +22,10 @@ export interface ReaderCalls {
   ): ReadingResult;
 }
 
-export function runReader(port: MessagePort, settings: ReaderSettings): void {
+/** @param key signs the addresses of photos */
+export function runReader(port: MessagePort, key: Uint8Array): void {
   serveCalls<ReaderCalls>(port, {
-    read: ({ order, port: batches }, tell) => read(order, batches, settings.photo_key, tell),
+    read: ({ order, port: batches }, tell) => read(order, batches, key, tell),
   });
 }
 

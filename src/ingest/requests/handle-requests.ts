@@ -18,7 +18,7 @@ import { ingestWindowFile, type WaitingWindow } from '../apply/window-file.ts';
 import { clearDestination, type FileRecord, filesLeft, saveFile, selectFiles } from '../files/file-record.ts';
 import { type Ingest, recordedIn, recordsInTaken } from '../files/finished-file.ts';
 import type { UnknownRows } from '../reading/row-batch.ts';
-import type { Answers, IngestRequest, Kind, ReplayCounts, RequestOf } from './requests.ts';
+import type { Answers, IngestRequest, Kind, ReplayCounts, RequestOf } from '../threads/ingest-messages.ts';
 
 type Tell = (progress: string) => void;
 

@@ -5,27 +5,18 @@
 import { listAccounts } from '../../auth/accounts.ts';
 import { auditChanges } from '../../auth/open-access.ts';
 import { listSubscriptions } from '../../auth/subscriptions.ts';
-import {
-  type ContentType,
-  type ExportName,
-  type StreamName,
-  streamName,
-  TYPE_RULES,
-} from '../../detection/content-type.ts';
+import { type ContentType, type ExportName, streamName, TYPE_RULES } from '../../detection/content-type.ts';
 import { ACCESS_SCHEMA } from '../../store/access-schema.ts';
 import { type Database, openDatabase } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
 
 const NAME = 'access.db';
 
-export interface Subscribers {
-  readonly streams: readonly StreamName[];
-  /** Subscriptions whose account may see the addresses of print articles. */
-  readonly licensed: readonly number[];
-}
-
-/** @param enabled the exports whose content types count */
-export function readSubscribers(access: Database, enabled: readonly ExportName[]): Subscribers {
+/**
+ * The streams that exist, and the subscriptions whose account may see the addresses of print articles.
+ * @param enabled the exports whose content types count
+ */
+export function readSubscribers(access: Database, enabled: readonly ExportName[]) {
   const subscriptions = listSubscriptions(access);
   const accounts = listAccounts(access).filter(({ print_metadata }) => print_metadata);
   const licensees = new Set(accounts.map(({ id }) => id));

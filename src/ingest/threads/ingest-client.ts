@@ -9,9 +9,14 @@ import { failed } from '../../refused.ts';
 import { nativeBinding } from '../../store/addon.ts';
 import { callsTo, type Handlers, serveCalls } from '../../thread-call.ts';
 import { SECOND_MS } from '../../time.ts';
-import { type AskIngest, unserved } from '../requests/requests.ts';
 import { createDecidedEntry, endDecisions, noteDecided } from './decisions.ts';
-import type { IngestCalls, IngestEvents, IngestSettings } from './ingest-messages.ts';
+import {
+  type AskIngest,
+  type IngestCalls,
+  type IngestEvents,
+  type IngestSettings,
+  unserved,
+} from './ingest-messages.ts';
 
 export type ReportedEvents = Handlers<Omit<IngestEvents, 'proposed'>>;
 

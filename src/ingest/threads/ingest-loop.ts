@@ -26,11 +26,10 @@ import { retention } from '../files/retention.ts';
 import { readPause } from '../operator-pause.ts';
 import { exportReader } from '../reading/export-reader.ts';
 import { handleRequest } from '../requests/handle-requests.ts';
-import type { IngestRequest } from '../requests/requests.ts';
 import { steadyClock } from '../steady-clock.ts';
 import { openAccessConnection } from './access-connection.ts';
 import type { CopyDecisions } from './decisions.ts';
-import type { IngestSettings, Served, ToMain } from './ingest-messages.ts';
+import type { IngestRequest, IngestSettings, Served, ToMain } from './ingest-messages.ts';
 import { type FullDisk, stuckFiles, waitForRoom } from './retry-pauses.ts';
 
 /** Between two notes on the progress of a request. */

@@ -1,28 +1,35 @@
-/** What the ingest thread is started with, the calls that it serves, and its events. */
+/**
+ * What the ingest thread, the one writer of detections.db, is started with, what operations ask of it, the calls that it serves,
+ * and its events. Requests wait in its memory: a stop ends them, and whoever asked is told so.
+ */
+import type { ExportName } from '../../detection/content-type.ts';
 import type { DropSettings } from '../../drop/drop-folder.ts';
 import type { OwnNames } from '../../exports/file-name.ts';
 import type { Mappings } from '../../exports/mapping.ts';
+import type { Compacted } from '../../log/compact.ts';
 import type { Mark } from '../../log/format.ts';
 import type { StreamPosition } from '../../log/version-epoch.ts';
+import { failed, type Refused } from '../../refused.ts';
 import type { ThreadCalls } from '../../thread-call.ts';
 import type { HoldRules } from '../../windows/ledger.ts';
+import type { ResettableStatus, WindowStatus } from '../../windows/window-states.ts';
+import type { ApplyCounts } from '../apply/apply-rows.ts';
 import type { ProcessedFile } from '../files/file-record.ts';
 import type { ReadingOrder } from '../reading/read-export.ts';
-import type { ReaderSettings } from '../reading/reader-thread.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
-import type { Answers, IngestRequest } from '../requests/requests.ts';
 import type { DecidedEntry } from './decisions.ts';
 
 export interface IngestSettings
   extends DropSettings,
     HoldRules,
-    ReaderSettings,
     Pick<ReadingOrder, 'require_trailer' | 'bad_rows'> {
   readonly data: string;
   readonly drop: string;
   readonly photos: string;
   readonly file_names: OwnNames;
   readonly mappings: Mappings;
+  /** The key that signs the addresses of photos. */
+  readonly photo_key: Uint8Array;
   readonly rescan_seconds: number;
   readonly archive_days: number;
   /** As the API writes times; null: it depends on the file. */
@@ -42,19 +49,82 @@ export interface CopySettings {
   readonly credentials: string;
 }
 
-export interface IngestStart {
-  readonly settings: IngestSettings;
-  readonly decided: DecidedEntry;
-  /** Whether a thread of this process had the database open before. */
-  readonly isAgain: boolean;
+type OfWindow = { readonly export: ExportName; readonly window_start: number };
+
+export type IngestRequest =
+  /** Reads archived files again that were first applied in `[from, to)`, epoch milliseconds. */
+  | { readonly kind: 'replay'; readonly from: number; readonly to: number }
+  /** Reads the newest held file of a failed or abandoned window, or else the failed one again. */
+  | (OfWindow & {
+      readonly kind: 'reset';
+      /** The status of the window at the time of the request. */
+      readonly from: ResettableStatus;
+    })
+  /** A failed window counts as done, without the file that failed; one that was never expected is forgotten. */
+  | (OfWindow & { readonly kind: 'dismiss' })
+  /** Sets from which window on those of an export are expected. */
+  | (OfWindow & { readonly kind: 'expect' })
+  /** For a lab: records an unknown window as if its file had not come in time. */
+  | (OfWindow & { readonly kind: 'gap'; readonly status: Extract<WindowStatus, 'missing' | 'abandoned'> })
+  /**
+   * Deletes the rows of removed subscriptions: of those with an open removal, whether or not it names them. Without the
+   * request, the ingest thread deletes them all the same.
+   */
+  | { readonly kind: 'remove'; readonly subscriptions: readonly number[] }
+  /** Rewrites the log: see log/compact.ts. */
+  | { readonly kind: 'compact' };
+
+export interface ReplayCounts extends ApplyCounts {
+  files: number;
+  rows: number;
+  /** Rows that are bad, or of a stream that does not exist, or was added again after their file was taken. */
+  left_out: number;
+  /** Files that are no longer in the archive, or that the present settings do not accept. */
+  unreadable: { file: string; reason: string }[];
 }
 
+/** By kind of request. */
+export interface Answers {
+  replay: ReplayCounts;
+  reset: { readonly file: string; readonly outcome: string; readonly reason: string | null };
+  dismiss: null;
+  /** How many windows before the start are no longer missing or abandoned. */
+  expect: { readonly forgotten: number };
+  gap: null;
+  /** Why the log still has rows of them; null: it has none. */
+  remove: { readonly left_in_log: string | null };
+  compact: Compacted;
+}
+export type Kind = IngestRequest['kind'];
+export type RequestOf<Of extends Kind> = Extract<IngestRequest, { kind: Of }>;
+
+/** Asks for one of these. @throws Refused `failed` with the reason if it could not be done */
+export type AskIngest = <Of extends Kind>(
+  request: RequestOf<Of> & { readonly kind: Of },
+  tell: (progress: string) => void,
+) => Promise<Answers[Of]>;
+
+/** Of a request that was not completed. @param why the first half of a sentence: `Wirewatch stopped` */
+export function unserved(kind: Kind, why: string): Refused {
+  const next =
+    kind === 'remove'
+      ? 'The remaining rows are deleted as soon as Wirewatch runs again. To wait for that, run the command again.'
+      : 'Run the command again.';
+  return failed(`${why} before this was completed. ${next}`);
+}
 /** The answer to a request, or why it was refused. */
 export type Served = { readonly answer: Answers[keyof Answers] } | { readonly refused: string };
 
 export interface IngestCalls {
-  /** Until it comes, the thread has only loaded its code. */
-  start(start: IngestStart): void;
+  /**
+   * Until it comes, the thread has only loaded its code. `isAgain`: whether a thread of this process had the database open
+   * before
+   */
+  start(given: {
+    readonly settings: IngestSettings;
+    readonly decided: DecidedEntry;
+    readonly isAgain: boolean;
+  }): void;
   /** A cursor is one that the log never issued: see log/version-epoch.ts. */
   endLost(cursor: StreamPosition): void;
   /** Answered when it is done. @param tell called with the progress, in words */

@@ -17,15 +17,8 @@ import { WakeableTimer } from '../../wakeable-timer.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
 import { copyDecisions } from './decisions.ts';
 import { type Ingester, type IngesterOptions, ingester, Stopping } from './ingest-loop.ts';
-import type {
-  CopySettings,
-  IngestCalls,
-  IngestEvents,
-  IngestSettings,
-  IngestStart,
-  ToMain,
-} from './ingest-messages.ts';
-import { type FullDisk, waitForRoom } from './retry-pauses.ts';
+import type { CopySettings, IngestCalls, IngestEvents, IngestSettings, ToMain } from './ingest-messages.ts';
+import { waitForRoom } from './retry-pauses.ts';
 
 /** What a standby does in this thread, before it ingests (copy/standby.ts). */
 export interface Standby {
@@ -40,11 +33,7 @@ export interface Standby {
   heal(data: string, copy: CopySettings): Promise<void>;
 }
 
-export interface StandbyParts extends FullDisk {
-  readonly settings: IngestSettings;
-  readonly recovered: Recovered;
-  readonly send: ToMain;
-}
+export type StandbyParts = Omit<IngesterOptions, 'decisions'> & { readonly recovered: Recovered };
 
 export function runIngester(port: MessagePort, standby: Standby): void {
   const { post: send } = callsTo<IngestEvents>(port, 'the main thread');
@@ -52,7 +41,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
   const stopped = new AbortController();
   let working: Ingester | null = null;
 
-  async function run({ settings, decided, isAgain }: IngestStart): Promise<void> {
+  async function run({ settings, decided, isAgain }: Parameters<IngestCalls['start']>[0]): Promise<void> {
     const timer = new WakeableTimer();
     stopped.signal.addEventListener('abort', () => timer.wake());
     const reporting = reportingBy(send);

@@ -19,7 +19,7 @@ import { moveClock, now } from '../../clock.ts';
 import { isLoopback } from '../../config/listening.ts';
 import type { Config } from '../../config/load.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import type { IngestRequest } from '../../ingest/requests/requests.ts';
+import type { IngestRequest } from '../../ingest/threads/ingest-messages.ts';
 import { PAGE_ROWS_DEFAULT, SINCE_AGE_MAX_MS } from '../../limits/api-limits.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import { epochAt } from '../../log/version-epoch.ts';
