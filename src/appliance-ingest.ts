@@ -8,7 +8,6 @@ import { exportShapes } from './config/export-settings.ts';
 import { type Config, holdRules } from './config/load.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import type { Waiting } from './http/waiting.ts';
-import { INGEST_CONDITIONS } from './ingest/reporting.ts';
 import { isOfAccess } from './ingest/threads/access-connection.ts';
 import {
   type IngestClient,
@@ -133,7 +132,6 @@ function afterFaults({ access, conditions, reader }: IngestSurroundings, log: Lo
             return true;
           }),
         onInterrupted() {
-          clearIngestConditions(conditions);
           conditions.set('ingest stopped', `access.db: ${fault.message}`);
           log.error({ err: fault }, 'access.db cannot be read: ingest waits and resumes automatically');
         },
@@ -150,8 +148,6 @@ function afterFaults({ access, conditions, reader }: IngestSurroundings, log: Lo
       return {
         isOver: () => true,
         onInterrupted() {
-          // The next thread does not know what this one has reported.
-          clearIngestConditions(conditions);
           if (isLogDamaged) return;
           // Nobody reads the old one meanwhile.
           reader.close();
@@ -163,7 +159,6 @@ function afterFaults({ access, conditions, reader }: IngestSurroundings, log: Lo
     return {
       isOver: () => performance.now() >= rebuiltNotBeforeMs,
       onInterrupted() {
-        clearIngestConditions(conditions);
         conditions.set('database damaged', `detections.db: ${fault.message}`);
         log.error({ err: fault }, 'detections.db is damaged: it is rebuilt from the log');
       },
@@ -177,14 +172,9 @@ function afterFaults({ access, conditions, reader }: IngestSurroundings, log: Lo
   };
 }
 
-function clearIngestConditions(conditions: Conditions): void {
-  for (const name of INGEST_CONDITIONS) conditions.set(name, null);
-}
-
 /** Reads continue without the ingest thread, so its end opens alerts. */
 async function reportEnd(ingest: IngestClient, conditions: Conditions, log: Logger): Promise<void> {
   const fault = await ingest.ended;
-  clearIngestConditions(conditions);
   if (fault === null) return;
   conditions.set('ingest stopped', fault.message);
   log.error(

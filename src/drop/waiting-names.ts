@@ -2,7 +2,7 @@
 import { type Dir, opendirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
-import { compareFiles, type NameParser, type ParsedName, type WindowFile } from '../exports/file-name.ts';
+import { compareFiles, type ExportFileName, type NameParser, type ParsedName } from '../exports/file-name.ts';
 import { reasonOf } from '../refused.ts';
 import type { HeldBy } from '../windows/ledger.ts';
 import type { ResettableStatus } from '../windows/window-states.ts';
@@ -39,7 +39,7 @@ type Dropped<Kind extends Named['kind']> = Extract<Named, { kind: Kind }> & {
 };
 /** `status`: of its window. */
 export type HeldFile = Dropped<'export'> & {
-  readonly file: WindowFile;
+  readonly file: ExportFileName & { readonly window_start: number };
   readonly status: ResettableStatus;
 };
 
@@ -74,8 +74,9 @@ export function waitingFiles(
     if (parsed.kind !== 'export') return;
     const { kind, file } = parsed;
     const status = heldBy(file);
-    if (file.window_start !== null && status !== null) held.push({ kind, file, name, path, takenAs, status });
-    else exports.add({ kind, file, name, path, takenAs });
+    const { window_start } = file;
+    if (window_start === null || status === null) exports.add({ kind, file, name, path, takenAs });
+    else held.push({ kind, file: { ...file, window_start }, name, path, takenAs, status });
   };
   using folder: Dir & Disposable = opendirSync(root, { bufferSize: NAMES_AT_ONCE });
   for (let entry = folder.readSync(); entry !== null; entry = folder.readSync()) {

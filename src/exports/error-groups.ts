@@ -111,13 +111,7 @@ export function columnText({ column, column_in_file }: RowError): string | null 
 }
 
 /** `line 1, strength_score: expected a number from 0 to 100, found "high"; 5 more errors`; null without errors. */
-export function firstErrorText({
-  errors = [],
-  errors_total = errors.length,
-}: {
-  readonly errors?: readonly LineError[];
-  readonly errors_total?: number;
-}): string | null {
+export function firstErrorText({ errors = [], errors_total = errors.length }: Partial<FileErrors>) {
   const [first] = errors;
   if (first === undefined) return null;
   const more = errors_total > 1 ? `; ${counted(errors_total - 1, 'more error')}` : '';

@@ -13,13 +13,13 @@ import { nameFormat } from './time-format.ts';
 export const FORMS = ['ndjson', 'ndjson.gz', 'ndjson.zst', 'csv', 'csv.gz', 'csv.zst'] as const;
 export type Form = (typeof FORMS)[number];
 
-interface OfExport {
+/** A window's file has `window_start`, a backfill `label`; the other one is null. */
+export interface ExportFileName {
   readonly name: string;
   readonly export: ExportName;
+  readonly window_start: number | null;
+  readonly label: string | null;
 }
-export type WindowFile = OfExport & { readonly window_start: number; readonly label: null };
-export type BackfillFile = OfExport & { readonly window_start: null; readonly label: string };
-export type ExportFileName = WindowFile | BackfillFile;
 
 export type ParsedName =
   | { readonly kind: 'export'; readonly file: ExportFileName }
@@ -112,16 +112,11 @@ export function formOf(name: string): Form {
 }
 
 /** A file that was read before, whatever its name would be taken for now. */
-export function recordedFile(record: {
-  readonly name: string;
-  readonly export: ExportName | null;
-  readonly window_start: number | null;
-  readonly label: string | null;
-}): ExportFileName | null {
+export function recordedFile(
+  record: Omit<ExportFileName, 'export'> & { readonly export: ExportName | null },
+): ExportFileName | null {
   const { name, export: exportName, window_start, label } = record;
-  if (exportName === null) return null;
-  if (window_start !== null) return { name, export: exportName, window_start, label: null };
-  return label === null ? null : { name, export: exportName, window_start, label };
+  return exportName === null ? null : { name, export: exportName, window_start, label };
 }
 
 /** Whether a window's file can be read now: the window must have ended. */

@@ -51,9 +51,7 @@ export function checkHeader(
     separator !== null
       ? `The whole line is one column: its separator seems to be ${quoted}. If so, set csv = { delimiter = ${quoted} } in ${section}.`
       : `If the file has other names, set columns in ${section}; if it has no header line, csv = { header = [...] }.`;
-  const isKnown = unknown.length === 0 || reader !== null;
-  const more = separator === null && isKnown ? {} : { what_to_do };
-  return badFile(1, `${where} with ${columns} ${wanted.join(', ')}`, header.join(delimiter), more);
+  return badFile(1, `${where} with ${columns} ${wanted.join(', ')}`, header.join(delimiter), { what_to_do });
 }
 
 /** What seems to separate the columns of a line that was read as one. */

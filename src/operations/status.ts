@@ -191,8 +191,9 @@ function droppedFiles(config: Config, db: Database | null) {
 
 /** Files of windows that have not ended wait for that. */
 function waitsForEnd(waiting: readonly ExportFileName[], nowMs: number) {
-  const windows = waiting.filter((file) => file.window_start !== null);
-  const early = windows.filter(({ window_start }) => windowReadiness(window_start, nowMs) === 'early');
+  const early = waiting.flatMap(({ name, window_start }) =>
+    window_start !== null && windowReadiness(window_start, nowMs) === 'early' ? { name, window_start } : [],
+  );
   const [first] = early;
   if (first === undefined) return null;
   const more =

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { counted, grouped } from '../../counted.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
-import { type BackfillFile, recordedFile, switchedOff } from '../../exports/file-name.ts';
+import { recordedFile, switchedOff } from '../../exports/file-name.ts';
 import type { Operation } from '../../log/format.ts';
 import { applyingFiles, type FileRecord, saveFile, takenBy } from '../files/file-record.ts';
 import { chooseDestination, finishFile, type Ingest, nextNumber } from '../files/finished-file.ts';
@@ -17,13 +17,11 @@ import type { UnknownRows } from '../reading/row-batch.ts';
 import { type Applier, type ApplyCounts, NO_COUNTS, sumOf } from './apply-rows.ts';
 import { fileOperation, putAway, recordOf, type WaitingExport, whyNot } from './window-file.ts';
 
-type WaitingBackfill = WaitingExport & { readonly file: BackfillFile };
-
 const TRANSACTION_ROWS = 20_000;
 /** How often waiting windows are read while a backfill is checked. */
 const TURN_EVERY_MS = 500;
 
-export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): Promise<FileRecord | null> {
+export async function ingestBackfill(files: Ingest, waiting: WaitingExport): Promise<FileRecord | null> {
   const { drop, writer, exports, between } = files;
   const { name, file } = waiting;
   const checking = exports.read(drop.source(waiting), file, `${name} (checking)`, { check_only: true });

@@ -9,7 +9,6 @@ import { grouped } from '../../counted.ts';
 import { shortName, type Waiting } from '../../drop/drop-folder.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
 import { takenFiles } from '../../drop/waiting-names.ts';
-import type { WindowFile } from '../../exports/file-name.ts';
 import type { Mapping } from '../../exports/mapping.ts';
 import type { Operation } from '../../log/format.ts';
 import { findWindow, setWindow } from '../../windows/ledger.ts';
@@ -36,7 +35,6 @@ import { ERRORS_READ_MAX } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
-export type WaitingWindow = WaitingExport & { readonly file: WindowFile };
 
 /** What becomes of a file that was read. */
 type Became = Pick<FileRecord, 'outcome' | 'report'> &
@@ -49,7 +47,7 @@ type Became = Pick<FileRecord, 'outcome' | 'report'> &
  */
 export async function ingestWindowFile(
   files: Ingest,
-  waiting: WaitingWindow,
+  waiting: WaitingExport,
   former: readonly number[] = [],
 ): Promise<FileRecord | null> {
   const { drop, writer, exports } = files;

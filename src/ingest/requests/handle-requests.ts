@@ -14,7 +14,7 @@ import { dismissWindow, expectFrom, findWindow, setWindow } from '../../windows/
 import { type ApplyCounts, NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
 import { applyAgain } from '../apply/backfill.ts';
 import { compactNow, serveRemovals } from '../apply/remove-rows.ts';
-import { ingestWindowFile, type WaitingWindow } from '../apply/window-file.ts';
+import { ingestWindowFile, type WaitingExport } from '../apply/window-file.ts';
 import { clearDestination, type FileRecord, filesLeft, saveFile, selectFiles } from '../files/file-record.ts';
 import { type Ingest, recordedIn, recordsInTaken } from '../files/finished-file.ts';
 import type { UnknownRows } from '../reading/row-batch.ts';
@@ -77,29 +77,28 @@ async function reset(ingest: Ingest, request: RequestOf<'reset'>): Promise<Answe
 async function droppedFile(
   { drop, writer, now }: Ingest,
   request: RequestOf<'reset'>,
-): Promise<WaitingWindow | 'still written' | null> {
+): Promise<WaitingExport | 'still written' | null> {
   const known = { isRecorded: recordedIn(writer.db), heldBy: () => null };
   const [newest] = waitingFiles(drop, known)
     .exports.flatMap((dropped) => {
       const { file } = dropped;
       if (file.export !== request.export || file.window_start !== request.window_start) return [];
       const snapshot = drop.snapshot(dropped.path);
-      return typeof snapshot === 'string' ? [] : { dropped, file, snapshot };
+      return typeof snapshot === 'string' ? [] : { dropped, snapshot };
     })
     .sort((a, b) => (a.snapshot.mtimeNs > b.snapshot.mtimeNs ? -1 : 1));
   if (newest === undefined) return null;
-  const { dropped, file, snapshot } = newest;
-  const settled = await drop.settled(dropped, snapshot, now());
-  return settled?.kind === 'export' ? { ...settled, file } : 'still written';
+  const settled = await drop.settled(newest.dropped, newest.snapshot, now());
+  return settled?.kind === 'export' ? settled : 'still written';
 }
 
 /** The newest failed file of a window, of those that are still there; null: there is none. */
-function failedFile({ drop, writer }: Ingest, request: RequestOf<'reset'>): WaitingWindow | null {
+function failedFile({ drop, writer }: Ingest, request: RequestOf<'reset'>): WaitingExport | null {
   for (const record of filesLeft(writer.db, request.export, request.window_start)) {
     const path = record.destination ?? '';
     const file = recordedFile(record);
     const snapshot = drop.snapshot(path);
-    if (typeof snapshot !== 'string' && file !== null && file.window_start !== null) {
+    if (typeof snapshot !== 'string' && file !== null) {
       const { name, number: takenAs } = record;
       return { kind: 'export', name, path, snapshot, file, isFinal: true, takenAs };
     }

@@ -9,6 +9,7 @@ import { failed } from '../../refused.ts';
 import { nativeBinding } from '../../store/addon.ts';
 import { callsTo, type Handlers, serveCalls } from '../../thread-call.ts';
 import { SECOND_MS } from '../../time.ts';
+import { INGEST_CONDITIONS } from '../reporting.ts';
 import { createDecidedEntry, endDecisions, noteDecided } from './decisions.ts';
 import {
   type AskIngest,
@@ -19,9 +20,6 @@ import {
 } from './ingest-messages.ts';
 
 export type ReportedEvents = Handlers<Omit<IngestEvents, 'proposed'>>;
-
-/** Resolves once the copy has an entry, for which the thread stands still. */
-type Decide = (entry: Mark) => Promise<void>;
 
 export type IngestClient = ReturnType<typeof startIngest>;
 
@@ -44,13 +42,14 @@ export function bootIngestThread(): Worker {
 }
 
 /**
+ * @param decide resolves once the copy has an entry, for which the thread stands still
  * @param passing what to do about a fault; null: it ends ingest
  * @param worker for the first start
  */
 export function startIngest(
   settings: IngestSettings,
   events: ReportedEvents,
-  decide: Decide,
+  decide: (entry: Mark) => Promise<void>,
   passing: (fault: Error) => Passing | null = () => null,
   worker: Worker = bootIngestThread(),
 ) {
@@ -72,9 +71,11 @@ export function startIngest(
       },
       proposed: (entry) => decide(entry).then(() => noteDecided(decided, entry)),
     });
-    void calls.ended.then((fault) =>
-      isReady.reject(fault ?? new Error('the ingest thread ended before it was ready')),
-    );
+    void calls.ended.then((fault) => {
+      isReady.reject(fault ?? new Error('the ingest thread ended before it was ready'));
+      // The next thread does not know what this one has reported.
+      for (const name of INGEST_CONDITIONS) events.condition({ name, detail: null });
+    });
     calls.post('start', { settings, decided, isAgain });
     return {
       ...calls,

@@ -200,12 +200,10 @@ export function ingester(options: IngesterOptions, drop: DropFolder, { db, log: 
       const reason = waiting.kind === 'refused' ? waiting.reason : switchedOff(waiting.file.export);
       return putAway(ingest, waiting, { outcome: 'refused', report: { reason } });
     }
-    const { file } = waiting;
     // A file before it in the same scan may have failed.
-    if (heldBy(db, settings)(file) !== null) return null;
-    return file.window_start !== null
-      ? ingestWindowFile(ingest, { ...waiting, file })
-      : ingestBackfill(ingest, { ...waiting, file });
+    if (heldBy(db, settings)(waiting.file) !== null) return null;
+    const isWindow = waiting.file.window_start !== null;
+    return isWindow ? ingestWindowFile(ingest, waiting) : ingestBackfill(ingest, waiting);
   }
 
   /** Logs and counts a file, once. @param dropped the file as it was read, if it was dropped */
