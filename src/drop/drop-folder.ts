@@ -33,7 +33,7 @@ import {
   syncIn,
   writeIn,
 } from './own-folder.ts';
-import { type KnownFiles, type Named, SCANNED_FILES_MAX, waitingFiles } from './waiting-names.ts';
+import { type KnownFiles, type Named, type Place, SCANNED_FILES_MAX, waitingFiles } from './waiting-names.ts';
 
 export interface DropSettings {
   readonly quiet_ms: number;
@@ -56,15 +56,7 @@ type Readiness =
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'wait'; readonly waitMs: number };
 
-export type Waiting = {
-  /** It was dropped under. */
-  readonly name: string;
-  /** Where it is now. */
-  readonly path: string;
-  readonly snapshot: FileSnapshot;
-  /** The ingest number with which it was taken before. */
-  readonly takenAs?: number | undefined;
-} & Exclude<Readiness, { kind: 'wait' }>;
+export type Waiting = Place & { readonly snapshot: FileSnapshot } & Exclude<Readiness, { kind: 'wait' }>;
 
 export type Scan = ReturnType<DropFolder['scan']>;
 
@@ -192,11 +184,7 @@ export class DropFolder {
    * A file in the folder that is to be read now, as a scan would find it; null: it is gone, or may still be written.
    * Waits for `quiet_ms` if its time does not say that it is older: nothing else speaks against a writer at work.
    */
-  async settled(
-    dropped: Named & Pick<Waiting, 'name' | 'path' | 'takenAs'>,
-    snapshot: FileSnapshot,
-    nowMs: number,
-  ): Promise<Waiting | null> {
+  async settled(dropped: Named & Place, snapshot: FileSnapshot, nowMs: number): Promise<Waiting | null> {
     const { name, path, takenAs } = dropped;
     const ageMs = Math.abs(Date.now() - Number(snapshot.mtimeNs / 1_000_000n));
     const unchangedMs = Math.max(ageMs, this.#settings.quiet_ms);

@@ -31,12 +31,15 @@ export interface DropNames {
 
 /** What a name says of a file that is not being written. */
 export type Named = Exclude<ParsedName, { kind: 'unfinished' }>;
-/** `name`: under which it was dropped; `path`: in the drop folder; `takenAs`: the ingest number with which it was taken. */
-type Dropped<Kind extends Named['kind']> = Extract<Named, { kind: Kind }> & {
+export interface Place {
+  /** It was dropped under. */
   readonly name: string;
+  /** Where it is now. */
   readonly path: string;
+  /** The ingest number with which it was taken before. */
   readonly takenAs?: number | undefined;
-};
+}
+type Dropped<Kind extends Named['kind']> = Extract<Named, { kind: Kind }> & Place;
 /** `status`: of its window. */
 export type HeldFile = Dropped<'export'> & {
   readonly file: ExportFileName & { readonly window_start: number };

@@ -15,7 +15,6 @@ export class UnreadableContent extends Error {
 
   constructor(kind: 'truncated' | 'damaged', message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = 'UnreadableContent';
     this.kind = kind;
   }
 }

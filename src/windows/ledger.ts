@@ -15,6 +15,7 @@ export interface ExportWindow {
 }
 
 interface Expectation {
+  readonly export: ExportName;
   readonly expected_from: number;
   /** All windows before it are in the ledger: no search is needed. */
   readonly looked_through: number;
@@ -148,7 +149,7 @@ export function expectFrom(db: Database, exportName: ExportName, window_start: n
 }
 
 function expectations(db: Database) {
-  return db.prepare<unknown[], Expectation & { readonly export: ExportName }>(SELECT_EXPECTATIONS).all();
+  return db.prepare<unknown[], Expectation>(SELECT_EXPECTATIONS).all();
 }
 
 /** The first expected window of an export; null while none has finished. */

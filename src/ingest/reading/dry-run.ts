@@ -27,7 +27,7 @@ export function checkExport(
   path: string,
   file: ExportFileName,
   rules: ReadingRules & Partial<Pick<ReadingOrder, 'streams' | 'licensed'>>,
-  sinks: Partial<Pick<ReadingSinks, 'onBatch' | 'onProgress' | 'onRow'>>,
+  sinks: Partial<ReadingSinks>,
 ): Promise<ReadingResult> {
   const order = { source: { path, found: null }, file, rows_to_skip: 0 };
   const all = { errors_max: Number.POSITIVE_INFINITY, streams: null, former: [], licensed: [] };
