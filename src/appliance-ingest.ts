@@ -9,12 +9,7 @@ import { type Config, holdRules } from './config/load.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import type { Waiting } from './http/waiting.ts';
 import { isOfAccess } from './ingest/threads/access-connection.ts';
-import {
-  type IngestClient,
-  type Passing,
-  type ReportedEvents,
-  startIngest,
-} from './ingest/threads/ingest-client.ts';
+import { type Passing, type ReportedEvents, startIngest } from './ingest/threads/ingest-client.ts';
 import type { IngestSettings } from './ingest/threads/ingest-messages.ts';
 import type { Logger } from './logger.ts';
 import type { Live } from './operations/operation.ts';
@@ -95,11 +90,19 @@ export function startApplianceIngest(
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);
   const begun = Promise.race([ingest.ready, recovering.promise]).then(
-    () => void reportEnd(ingest, conditions, log),
+    () => void ingest.ended.then(reportEnd),
   );
-  void ingest.ended.then(() => {
+
+  /** Reads continue without the ingest thread, so its end opens alerts. */
+  function reportEnd(fault: Error | null): void {
     reading = null;
-  });
+    if (fault === null) return;
+    conditions.set('ingest stopped', fault.message);
+    log.error(
+      { err: fault },
+      'ingest stopped because of an error; clients can still read. Fix the cause and restart',
+    );
+  }
   return { ...ingest, begun, reading: () => reading };
 }
 
@@ -153,7 +156,6 @@ function afterFaults({ access, conditions, reader }: IngestSurroundings, log: Lo
           reader.close();
           reader.await(fault.message);
         },
-        worksMs: 0,
       };
     if (!isDamage(fault)) return null;
     return {
@@ -162,7 +164,6 @@ function afterFaults({ access, conditions, reader }: IngestSurroundings, log: Lo
         conditions.set('database damaged', `detections.db: ${fault.message}`);
         log.error({ err: fault }, 'detections.db is damaged: it is rebuilt from the log');
       },
-      worksMs: 0,
       onResumed() {
         rebuiltNotBeforeMs = performance.now() + HEALED_AGAIN_AFTER_MS;
         conditions.set('database damaged', null);
@@ -170,15 +171,4 @@ function afterFaults({ access, conditions, reader }: IngestSurroundings, log: Lo
       },
     };
   };
-}
-
-/** Reads continue without the ingest thread, so its end opens alerts. */
-async function reportEnd(ingest: IngestClient, conditions: Conditions, log: Logger): Promise<void> {
-  const fault = await ingest.ended;
-  if (fault === null) return;
-  conditions.set('ingest stopped', fault.message);
-  log.error(
-    { err: fault },
-    'ingest stopped because of an error; clients can still read. Fix the cause and restart',
-  );
 }

@@ -27,8 +27,8 @@ export type IngestClient = ReturnType<typeof startIngest>;
 export interface Passing {
   readonly isOver: () => boolean;
   readonly onInterrupted: () => void;
-  /** How long the new thread must have worked, since it was ready, until the fault counts as over. */
-  readonly worksMs: number;
+  /** How long the new thread must have worked, since it was ready, until the fault counts as over. Default: 0. */
+  readonly worksMs?: number;
   readonly onResumed?: () => void;
 }
 
@@ -106,7 +106,7 @@ export function startIngest(
       interruption = null;
       current = begin(bootIngestThread(), true);
       const { ended } = current;
-      const works = current.ready.then(() => sleep(passes.worksMs, true, { ref: false }));
+      const works = current.ready.then(() => sleep(passes.worksMs ?? 0, true, { ref: false }));
       if (await Promise.race([works.catch(() => false), ended.then(() => false)])) {
         passes.onResumed?.();
         interrupted = null;
