@@ -67,6 +67,8 @@ export function createStandby(): Standby {
         wake = () => parts.timer.wake();
         recovered = { ...recovered, log: await follow(copy, folder, asked, parts) };
         wake = null;
+        // Asked for meanwhile: it is the writer already.
+        for (const { resolve } of asked.splice(0)) resolve();
       }
       recovered = await beginEpoch(recovered, folder, (error) => waitForRoom(error, parts));
       parts.setCondition('disk full', null);

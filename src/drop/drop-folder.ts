@@ -26,7 +26,7 @@ import {
   writeIn,
 } from './own-folder.ts';
 import { type DropSettings, type Readiness, readiness } from './readiness.ts';
-import { type KnownFiles, type Named, SCANNED_FILES_MAX, waitingFiles } from './waiting-names.ts';
+import { type KnownFiles, type Named, SCANNED_FILES_MAX, takenFiles, waitingFiles } from './waiting-names.ts';
 
 export type Waiting = {
   /** It was dropped under. */
@@ -65,6 +65,7 @@ export class DropFolder {
   readonly #settings: DropSettings;
   readonly #monotonicMs: () => number;
   #remembered = new Map<string, Remembered>();
+  #lastNumber: number | null = null;
   #watcher: FSWatcher | null = null;
   #isClosed = false;
 
@@ -188,6 +189,13 @@ export class DropFolder {
   #memoryOf(path: string, snapshot: FileSnapshot): Remembered | undefined {
     const memory = this.#remembered.get(path);
     return memory !== undefined && isSameSnapshot(memory.snapshot, snapshot) ? memory : undefined;
+  }
+
+  /** An ingest number that no file has or had in this run. @param lastRecorded the highest one with a record */
+  nextNumber(lastRecorded: number): number {
+    this.#lastNumber ??= takenFiles(this.root).reduce((last, { number }) => Math.max(last, number), 0);
+    this.#lastNumber = Math.max(this.#lastNumber, lastRecorded) + 1;
+    return this.#lastNumber;
   }
 
   takenPath(number: number, name: string): string {

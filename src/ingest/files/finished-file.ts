@@ -56,10 +56,9 @@ const FOLDER_OF_OUTCOME: Readonly<Record<FileOutcome, string>> = {
   refused: 'refused',
 };
 
-/** An ingest number that no file has, neither by a record nor in `.taken`. */
+/** The next ingest number. None is issued twice, even if the first file was not recorded. */
 export function nextNumber({ drop, writer }: FileStore): number {
-  const taken = takenFiles(drop.root).map(({ number }) => number);
-  return Math.max(lastFileNumber(writer.db), ...taken) + 1;
+  return drop.nextNumber(lastFileNumber(writer.db));
 }
 
 /** A file's future path in the drop folder: neither in use nor promised to another file. */

@@ -29,11 +29,10 @@ export function moveOrphaned(files: FileStore): void {
   if (!hasArchive(drop.root)) return;
   const paths = orphanedFiles(writer.db, drop);
   const errors: unknown[] = [];
-  const first = nextNumber(files);
-  for (const [index, path] of paths.entries()) {
+  for (const path of paths) {
     try {
       const name = droppedName(basename(path), drop.parse) ?? '';
-      renameIn(drop.root, path, drop.takenPath(first + index, name));
+      renameIn(drop.root, path, drop.takenPath(nextNumber(files), name));
     } catch (error) {
       if (!isFileError(error)) throw error;
       errors.push(error);
