@@ -83,16 +83,19 @@ function tell({ log }: ScrubScheduleOptions, outcome: Outcome): void {
 }
 
 function report({ log, onDamage }: ScrubScheduleOptions, record: ScrubRecord): void {
-  const logged = (of: Parameters<typeof findingsOf>[1], level: 'warn' | 'error', msg: string) => {
-    const findings = findingsOf(record, of);
-    if (findings.length === 0) return null;
-    log(level, msg, { findings });
-    return describeFindings(findings);
-  };
-  onDamage('log', logged('log', 'error', 'the log is damaged'));
-  onDamage('access', logged('access', 'error', 'access.db is damaged'));
-  logged('trail', 'warn', 'the audit trail is damaged');
-  onDamage('secret', logged('secret', 'error', 'the secret is missing or damaged'));
-  const ofDatabase = logged('database', 'error', 'detections.db is damaged');
-  if (ofDatabase !== null) onDamage('database', `detections.db: ${ofDatabase}`);
+  const ofLog = findingsOf(record, 'log');
+  if (ofLog.length > 0) log('error', 'the log is damaged', { findings: ofLog });
+  onDamage('log', ofLog.length === 0 ? null : describeFindings(ofLog));
+  const ofAccess = findingsOf(record, 'access');
+  if (ofAccess.length > 0) log('error', 'access.db is damaged', { findings: ofAccess });
+  onDamage('access', ofAccess.length === 0 ? null : describeFindings(ofAccess));
+  const ofTrail = findingsOf(record, 'trail');
+  if (ofTrail.length > 0) log('warn', 'the audit trail is damaged', { findings: ofTrail });
+  const ofSecret = findingsOf(record, 'secret');
+  if (ofSecret.length > 0) log('error', 'the secret is missing or damaged', { findings: ofSecret });
+  onDamage('secret', ofSecret.length === 0 ? null : describeFindings(ofSecret));
+  const ofDatabase = findingsOf(record, 'database');
+  if (ofDatabase.length === 0) return;
+  log('error', 'detections.db is damaged', { findings: ofDatabase });
+  onDamage('database', `detections.db: ${describeFindings(ofDatabase)}`);
 }
