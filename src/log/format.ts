@@ -1,5 +1,5 @@
 /** The log's own lines: the first line of a segment, and the last line of an entry (manual: log-format). */
-import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { LogDamage } from '../store/log-errors.ts';
 import type { LogMark } from '../store/log-mark.ts';
@@ -46,17 +46,17 @@ const CommitLine = Type.Object({ commit: Commit });
 export type Commit = Readonly<Static<typeof Commit>>;
 
 /** @throws LogDamage if the line is not a header */
-export const parseHeader = (line: string): SegmentHeader =>
-  parseAs(Header, line, 'the first line is not a log header');
+export function parseHeader(line: string): SegmentHeader {
+  const value = parse(line);
+  if (Value.Check(Header, value)) return value;
+  throw new LogDamage('the first line is not a log header');
+}
 
 /** @throws LogDamage if the line is not a commit line */
-export const parseCommit = (line: string): Commit =>
-  parseAs(CommitLine, line, 'the last line of an entry is not a complete commit line').commit;
-
-function parseAs<Form extends TSchema>(form: Form, line: string, otherwise: string): Static<Form> {
+export function parseCommit(line: string): Commit {
   const value = parse(line);
-  if (Value.Check(form, value)) return value;
-  throw new LogDamage(otherwise);
+  if (Value.Check(CommitLine, value)) return value.commit;
+  throw new LogDamage('the last line of an entry is not a complete commit line');
 }
 
 /** @throws LogDamage if the text is not JSON */
