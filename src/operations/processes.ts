@@ -1,7 +1,7 @@
 /** Operations on the whole machine: a backup and a verification, by own commands in processes of low priority; taking over. */
 import { noteOperation } from '../auth/audit.ts';
 import { counted, grouped } from '../counted.ts';
-import type { OwnProcess } from '../own-process.ts';
+import type { OwnProcess, Printed } from '../own-process.ts';
 import { failed, reasonOf } from '../refused.ts';
 import { act, type Context } from './operation.ts';
 
@@ -92,12 +92,10 @@ async function inProcess(
   kind: string,
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
-): Promise<Readonly<Record<string, unknown>>> {
+): Promise<Printed> {
   context.change((access) => noteOperation(access, { kind }));
   const { runCommand } = await import('../own-process.ts');
   const process = runCommand(args, settings);
   running.add(process);
-  const outcome = await process.outcome.finally(() => running.delete(process));
-  if (outcome.kind === 'failed') throw failed(outcome.detail);
-  return outcome.printed;
+  return process.printed.finally(() => running.delete(process));
 }
