@@ -5,23 +5,19 @@ import { openControlSocket } from './admin/control-socket.ts';
 import { createOperations, type Operations } from './admin/thread-client.ts';
 import type { AskLab, AskOperation } from './admin/thread-messages.ts';
 import { type ApplianceCopy, createApplianceCopy } from './appliance-copy.ts';
-import {
-  type ApplianceIngest,
-  type ApplianceIngestOptions,
-  startApplianceIngest,
-} from './appliance-ingest.ts';
+import { type ApplianceIngestOptions, startApplianceIngest } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
 import { Denials, readEnded } from './auth/denials.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
 import { type Config, holdRules } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
-import { type Conditions, createConditions } from './health/alert-conditions.ts';
+import { createConditions } from './health/alert-conditions.ts';
 import { alertDocument } from './health/alert-texts.ts';
 import { diskFolders } from './health/disk.ts';
 import { Monitor } from './health/monitor.ts';
 import type { Interventions } from './http/exchange.ts';
-import { type RunningServer, startServer } from './http/server.ts';
+import { startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
 import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
@@ -120,7 +116,17 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   });
   undo.defer(() => health.close());
   const lab = options.intervene?.({ ...stores, ...counters, ingest, operations: () => operations }) ?? null;
-  const server = await serve(options, { ...stores, ...counters, ingest, health, lab }, undo);
+  const server = await startServer({
+    ...{ ...stores, ...counters, health, config, log, now },
+    onEndLost: ingest.endLost,
+    openApi: (baseUrl) => JSON.stringify(openApiDocument(baseUrl)),
+    ...(lab && { interventions: lab }),
+  });
+  undo.defer(() => server.close(0));
+  noteAddress(folder, server.url, (reason) =>
+    log.warn({ reason }, 'cannot note the address: wirewatch healthcheck cannot find it'),
+  );
+  undo.defer(() => removeAtStop(folder.address));
   const live = (): Live => ({
     url: server.url,
     console: admin && { url: admin.url },
@@ -130,7 +136,20 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     copy: copy.state(),
     reading: ingest.reading(),
   });
-  const operations = startOperations(options, { ...stores, ingest, health, lab, live }, undo);
+  const operations = createOperations({
+    settings: { config, kind: options.kind },
+    ingest,
+    denials: stores.denials,
+    onDenied: () => health.suspectDisks(),
+    lab: lab && ((asked) => lab.run(asked)),
+    live,
+    onSpareStale: (reason) => reportStaleSpare(log, reason),
+    onFault({ message, isDamage }) {
+      log.error({ reason: message }, 'an operation failed');
+      if (isDamage) health.noteFault(new DatabaseDamage(message));
+    },
+  });
+  undo.defer(operations.close);
   const parts = { ...stores, ...counters, monitor: health, server, operations, lab: lab?.shown ?? null };
   // Loaded only where it is on: it would delay every start.
   const admin =
@@ -222,7 +241,6 @@ async function createCounters({ config, kind, log }: ApplianceOptions, { usage }
 }
 
 type Opened = Awaited<ReturnType<typeof openFolder>>;
-type Stores = ReturnType<typeof openStores> & { readonly conditions: Conditions };
 
 /** What the threads and the server share. */
 function openStores(config: Config, { folder, access }: Opened, undo: AsyncDisposableStack) {
@@ -278,61 +296,4 @@ function keepUsage(
         );
     },
   );
-}
-
-interface OperationParts extends Stores {
-  readonly ingest: ApplianceIngest;
-  readonly health: Monitor;
-  readonly lab: LabJoined | null;
-  readonly live: () => Live;
-}
-
-function startOperations(
-  { config, kind, log }: ApplianceOptions,
-  { ingest, denials, health, lab, live }: OperationParts,
-  undo: AsyncDisposableStack,
-): Operations {
-  const operations = createOperations({
-    settings: { config, kind },
-    ingest,
-    denials,
-    onDenied: () => health.suspectDisks(),
-    lab: lab && ((asked) => lab.run(asked)),
-    live,
-    onSpareStale: (reason) => reportStaleSpare(log, reason),
-    onFault({ message, isDamage }) {
-      log.error({ reason: message }, 'an operation failed');
-      if (isDamage) health.noteFault(new DatabaseDamage(message));
-    },
-  });
-  undo.defer(() => operations.close());
-  return operations;
-}
-
-async function serve(
-  { config, log }: ApplianceOptions,
-  parts: Stores &
-    Counters & {
-      readonly ingest: IngestClient;
-      readonly health: Monitor;
-      readonly lab: Interventions | null;
-    },
-  undo: AsyncDisposableStack,
-): Promise<RunningServer> {
-  const { folder, ingest, lab } = parts;
-  const server = await startServer({
-    ...parts,
-    config,
-    onEndLost: ingest.endLost,
-    openApi: (baseUrl) => JSON.stringify(openApiDocument(baseUrl)),
-    log,
-    now,
-    ...(lab && { interventions: lab }),
-  });
-  undo.defer(() => server.close(0));
-  noteAddress(folder, server.url, (reason) =>
-    log.warn({ reason }, 'cannot note the address: wirewatch healthcheck cannot find it'),
-  );
-  undo.defer(() => removeAtStop(folder.address));
-  return server;
 }

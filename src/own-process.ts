@@ -35,11 +35,13 @@ export function runCommand(
   settings: Readonly<Record<string, string>> = {},
 ): OwnProcess {
   const [program, ...before] = ownCommand();
+  const isKept = (name: string) => !name.startsWith('WIREWATCH_') || NO_SETTINGS.includes(name);
+  const inherited = Object.entries(process.env).filter(([name]) => isKept(name));
   const printed = Promise.withResolvers<Printed>();
   const child = execFile(
     program,
     [...before, ...args, '--config', devNull, '--json'],
-    { maxBuffer: OUTPUT_BYTES_MAX, env: { ...withoutSettings(process.env), ...settings } },
+    { maxBuffer: OUTPUT_BYTES_MAX, env: { ...Object.fromEntries(inherited), ...settings } },
     (error, stdout, stderr) => {
       if (stdout !== '' && (error === null || error.code === FOUND)) printed.resolve(JSON.parse(stdout));
       else printed.reject(failed(stderr.trim().replace(/^wirewatch: /, '') || String(error?.message)));
@@ -53,9 +55,4 @@ export function runCommand(
       if (child.kill('SIGKILL')) await gone;
     },
   };
-}
-
-function withoutSettings(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const isKept = (name: string) => !name.startsWith('WIREWATCH_') || NO_SETTINGS.includes(name);
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => isKept(name)));
 }

@@ -8,12 +8,13 @@ import { openRemovals, type Removed, removeAccount, removeSubscription } from '.
 import { findSubscription } from '../auth/subscriptions.ts';
 import { counted } from '../counted.ts';
 import { type Database, writing } from '../store/database.ts';
-import { countRows, type RowCounts } from '../store/subscription-rows.ts';
+import { countRows } from '../store/subscription-rows.ts';
 import { required } from './member.ts';
 import { ACCOUNT_MEMBERS, SUBSCRIPTION_MEMBERS } from './members.ts';
 import { act, type Context } from './operation.ts';
 import type { Outcome } from './problem.ts';
 
+const NO_ROWS = { detections: 0, versions: 0 };
 const WAITS = 'Clients lose access at once, and the command waits until all rows are deleted';
 
 export const REMOVALS = [
@@ -28,7 +29,7 @@ export const REMOVALS = [
       will: 'The account, its keys, its subscriptions and their detections are removed. Its clients are refused from now on (401). This cannot be undone.',
       isGrave: true,
     },
-    job: ({ id }) => id,
+    job: ({ id }) => [id],
     confirmedBy: 'id',
     run(context, { id }) {
       const access = context.access();
@@ -50,7 +51,7 @@ export const REMOVALS = [
       will: 'The subscription and its detections are removed. No client can read it from now on. This cannot be undone.',
       isGrave: true,
     },
-    job: ({ id }) => `${id}`,
+    job: ({ id }) => [`${id}`],
     confirmedBy: 'id',
     run(context, { id }) {
       const access = context.access();
@@ -85,7 +86,8 @@ async function remove(
       const result = open.length > 0 ? null : work(access);
       noteOperation(access, request(result?.subscriptions ?? open));
       // Counted before the ingest thread can delete them.
-      return result && { ...result, ...rowsOf(context.detections(), result.subscriptions) };
+      const db = context.detections();
+      return result && { ...result, ...(db === null ? NO_ROWS : countRows(db, result.subscriptions)) };
     }),
   );
   const answer = await context.ingest(request(removed?.subscriptions ?? open));
@@ -109,10 +111,6 @@ async function remove(
         `${context.config.configFile} still has an entry for ${noun} ${id}: the next start will add it again, without detections. Remove the entry.`,
     ],
   };
-}
-
-function rowsOf(db: Database | null, subscriptions: readonly number[]): RowCounts {
-  return db === null ? { detections: 0, versions: 0 } : countRows(db, subscriptions);
 }
 
 function logText(left: string | null): string {
