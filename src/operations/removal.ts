@@ -33,11 +33,8 @@ export const REMOVALS = [
     confirmedBy: 'id',
     run(context, { id }) {
       const access = context.access();
-      return remove(context, 'account', id, {
-        open: findAccount(access, id) === null ? openRemovals(access, id) : [],
-        work: (db) => removeAccount(db, id),
-        entries: context.config.preseed.accounts,
-      });
+      const open = findAccount(access, id) === null ? openRemovals(access, id) : [];
+      return remove(context, 'account', id, open, (db) => removeAccount(db, id));
     },
   }),
   act('subscription remove', {
@@ -55,29 +52,22 @@ export const REMOVALS = [
     confirmedBy: 'id',
     run(context, { id }) {
       const access = context.access();
-      return remove(context, 'subscription', id, {
-        open: findSubscription(access, id) === null ? openRemovals(access).filter((open) => open === id) : [],
-        work: (db) => removeSubscription(db, id),
-        entries: context.config.preseed.subscriptions,
-      });
+      const isOpen = findSubscription(access, id) === null && openRemovals(access).includes(id);
+      return remove(context, 'subscription', id, isOpen ? [id] : [], (db) => removeSubscription(db, id));
     },
   }),
 ];
 
-interface Removal {
-  /** The subscriptions of one that is removed already, whose rows are still being deleted; empty while it exists. */
-  readonly open: readonly number[];
-  /** @throws Refused if it does not exist */
-  readonly work: (access: Database) => Removed;
-  /** Those of its kind in the configuration. */
-  readonly entries: readonly { readonly id: string | number }[];
-}
-
+/**
+ * @param open the subscriptions of one that is removed already, whose rows are still being deleted; empty while it exists
+ * @param work throws Refused if it does not exist
+ */
 async function remove(
   context: Context,
   noun: 'account' | 'subscription',
   id: string | number,
-  { open, work, entries }: Removal,
+  open: readonly number[],
+  work: (access: Database) => Removed,
 ): Promise<Outcome> {
   const request = (subscriptions: readonly number[]) => ({ kind: 'remove', subscriptions }) as const;
   // Null: it was removed before, and interrupted.
@@ -98,7 +88,8 @@ async function remove(
       value: { [noun]: id, subscriptions: open, left_in_log },
       done: `${noun === 'account' ? 'Account' : 'Subscription'} ${id} had already been removed. Now its rows are deleted, too. ${logText(left_in_log)}`,
     };
-  const configured = context.kind === 'appliance' && entries.some((entry) => entry.id === id);
+  const configured =
+    context.kind === 'appliance' && context.config.preseed[`${noun}s`].some((entry) => entry.id === id);
   const { keys_without_subscriptions: idle } = removed;
   return {
     value: { [noun]: id, ...removed, left_in_log, configured },
