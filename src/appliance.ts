@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openControlSocket } from './admin/control-socket.ts';
 import { createOperations, type Operations } from './admin/thread-client.ts';
 import type { AskLab, AskOperation } from './admin/thread-messages.ts';
-import { type ApplianceCopy, createApplianceCopy } from './appliance-copy.ts';
+import { createApplianceCopy } from './appliance-copy.ts';
 import { type ApplianceIngestOptions, startApplianceIngest } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
 import { Denials, readEnded } from './auth/denials.ts';
@@ -25,7 +25,6 @@ import { createKeyUses, createSeenKeys } from './limits/key-uses.ts';
 import { createRequestCounts } from './limits/request-counts.ts';
 import { createUsageKeeper, NO_USAGE, readUsage, type Usage } from './limits/usage.ts';
 import { startScrubs } from './log/scrub-schedule.ts';
-import type { Logger } from './logger.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { Live } from './operations/operation.ts';
 import { prepareAccess, reportStaleSpare } from './prepare-access.ts';
@@ -158,7 +157,24 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   undo.defer(() => admin?.close());
   const control = await openControlSocket(folder, operations, log);
   undo.defer(control.close);
-  const usage = keepUsage(counters, copy, folder, log);
+  const counts = (): Usage => {
+    const { dailyRows, keyUses, seenKeys, requests } = counters;
+    requests.behind(copy.state());
+    const [rows, uses, seen] = [dailyRows.all(), keyUses.all(), seenKeys.all(now())];
+    return { format: 'wirewatch usage 1', rows, uses, seen, ...requests.history() };
+  };
+  const usage = createUsageKeeper(
+    folder.usage,
+    () => JSON.stringify(counts()),
+    (error) => {
+      if (error === null) log.info('row counts can be saved again');
+      else
+        log.warn(
+          { err: error },
+          'cannot save the row counts of the daily allowance: a restart would lose them',
+        );
+    },
+  );
   undo.defer(usage.close);
   copy.write();
   const scrubs = startScrubs({
@@ -214,7 +230,13 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   undo.defer(releaseLocks);
   // A crash leaves these behind.
   rmSync(folder.address, { force: true });
-  completeInterruptedRestore(folder, log);
+  if (pendingRestore(folder) !== null) {
+    // A crash interrupted it: it is completed before anything is opened.
+    using alone = new DisposableStack();
+    alone.defer(takeStateAlone(folder));
+    completeRestore(folder);
+    log.warn({ data: folder.root }, 'completed an interrupted restore');
+  }
   refuseForeignDatabases(folder);
   // Before anything else is created in the folder.
   requireRole(ensureRole(folder), folder, config.copy);
@@ -223,8 +245,6 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   undo.defer(access.close);
   return { folder, access, recovered: prepareAccess(options, folder.root, access.check) };
 }
-
-type Counters = Awaited<ReturnType<typeof createCounters>>;
 
 /** `metrics` null: the administration port is off. */
 async function createCounters({ config, kind, log }: ApplianceOptions, { usage }: DataFolder) {
@@ -259,41 +279,4 @@ function openStores(config: Config, { folder, access }: Opened, undo: AsyncDispo
     recentDeliveries: new BoundedMap<number, number>(RECENT_DELIVERIES_MAX),
     waiting: createWaiting(config.server.max_connections),
   };
-}
-
-/** Completes a restore that a crash interrupted, before anything is opened. */
-function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
-  if (pendingRestore(folder) === null) return;
-  const releaseState = takeStateAlone(folder);
-  try {
-    completeRestore(folder);
-  } finally {
-    releaseState();
-  }
-  log.warn({ data: folder.root }, 'completed an interrupted restore');
-}
-
-function keepUsage(
-  { dailyRows, keyUses, seenKeys, requests }: Counters,
-  copy: Pick<ApplianceCopy, 'state'>,
-  { usage }: DataFolder,
-  log: Logger,
-) {
-  const counts = (): Usage => {
-    requests.behind(copy.state());
-    const [rows, uses, seen] = [dailyRows.all(), keyUses.all(), seenKeys.all(now())];
-    return { format: 'wirewatch usage 1', rows, uses, seen, ...requests.history() };
-  };
-  return createUsageKeeper(
-    usage,
-    () => JSON.stringify(counts()),
-    (error) => {
-      if (error === null) log.info('row counts can be saved again');
-      else
-        log.warn(
-          { err: error },
-          'cannot save the row counts of the daily allowance: a restart would lose them',
-        );
-    },
-  );
 }
