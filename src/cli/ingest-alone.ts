@@ -43,17 +43,10 @@ export async function ingestAlone(
       void ingest.stop();
     }
   };
-  const events: ReportedEvents = {
+  const events: Partial<ReportedEvents> = {
     log: ({ level, fields, msg }) => log[level](fields, msg),
     progress: ({ file }) => showProgress(file),
     recovering: (reason) => showProgress(`bringing detections.db up to date from the log: ${reason}`),
-    ready() {},
-    following() {},
-    healed() {},
-    promoted() {},
-    delivered() {},
-    processed() {},
-    condition() {},
   };
   const ingest = startIngest({ ...settings, mode: 'alone' }, events, decide);
   const outcome = await ingest.ask(request, showProgress);

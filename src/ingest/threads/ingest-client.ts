@@ -12,6 +12,7 @@ import { type IngestRequest, type RequestOutcome, unserved } from '../requests/r
 import { createDecidedEntry, endDecisions, noteDecided } from './decisions.ts';
 import type { IngestCalls, IngestEvents, IngestSettings } from './ingest-messages.ts';
 
+/** What is done with what the thread tells. */
 export type ReportedEvents = Handlers<Omit<IngestEvents, 'proposed'>>;
 
 /** Resolves once the copy has an entry, for which the thread stands still. */
@@ -43,7 +44,7 @@ export function bootIngestThread(): Worker {
  */
 export function startIngest(
   settings: IngestSettings,
-  events: ReportedEvents,
+  events: Partial<ReportedEvents>,
   decide: Decide,
   passing: (fault: Error) => Passing | null = () => null,
   worker: Worker = bootIngestThread(),
@@ -62,7 +63,7 @@ export function startIngest(
       ...events,
       ready() {
         isReady.resolve();
-        events.ready();
+        events.ready?.();
       },
       proposed: (entry) => decide(entry).then(() => noteDecided(decided, entry)),
     });
