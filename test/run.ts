@@ -163,6 +163,12 @@ async function runFiles(files: string[], grep?: string): Promise<void> {
     );
 }
 
+/** The first folder of a test file below `test`. */
+function roomOf(file: string): string {
+  const [room = ''] = path.relative(TESTS, path.dirname(file)).split(path.sep);
+  return room === '' ? 'test' : room;
+}
+
 /** Runs test files, and prints how they went. @returns those that failed */
 async function failedFiles(files: string[], concurrency: number, grep?: string): Promise<string[]> {
   const long = testFiles(TESTS, 'long');
@@ -170,21 +176,30 @@ async function failedFiles(files: string[], concurrency: number, grep?: string):
   const execArgv = [...IMPORTS, `--test-timeout=${minutes * 60_000}`, '--test-force-exit'];
   const patterns = grep === undefined ? {} : { testNamePatterns: [grep] };
   const tests = run({ files, concurrency, execArgv, ...patterns });
-  const times = new Map<string, number>();
+  const ofFiles = new Map<string, number>();
+  const ofRooms = new Map<string, number>();
   const failed: string[] = [];
   // Of a file as a whole: a test itself may be of another one, which defines tests for several.
   tests.on('test:complete', ({ name, file = '', details }) => {
     if (path.resolve(name) !== file) return;
-    times.set(path.relative(TESTS, file), details.duration_ms);
+    const room = roomOf(file);
+    ofFiles.set(path.relative(TESTS, file), details.duration_ms);
+    ofRooms.set(room, (ofRooms.get(room) ?? 0) + details.duration_ms);
     if (details.passed === false) failed.push(file);
   });
   for await (const text of tests.compose(spec)) process.stdout.write(text);
-  if (files.length > 1) {
-    const slowest = [...times].sort(([, one], [, other]) => other - one).slice(0, 10);
-    const lines = slowest.map(([file, ms]) => `${(ms / 1000).toFixed(1).padStart(8)} s  ${file}\n`);
-    process.stdout.write(`\nSlowest files:\n${lines.join('')}`);
-  }
+  if (files.length > 1)
+    process.stdout.write(`\nSlowest files:\n${timesText(ofFiles, 10)}Rooms:\n${timesText(ofRooms)}`);
   return failed;
+}
+
+/** The longest times, in milliseconds, by what they are of. Rooms run at the same time. */
+function timesText(times: ReadonlyMap<string, number>, count?: number): string {
+  return [...times]
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, count)
+    .map(([what, ms]) => `${(ms / 1000).toFixed(1).padStart(8)} s  ${what}\n`)
+    .join('');
 }
 
 function noSuchTest(name: string, known: readonly string[]): never {

@@ -16,7 +16,6 @@ import { NO_PRELOAD } from '../support/command.ts';
 import { logOf } from '../support/copy-at.ts';
 import {
   assertSameContent,
-  assertSameList,
   checkMadeAnew,
   contentOfDetections,
   withoutOpenDelivery,
@@ -34,39 +33,47 @@ import { seededPrng } from '../support/seeded-prng.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { eventually } from '../support/until.ts';
 import * as week from '../support/week.ts';
-import { Model } from '../torture/scenario/model.ts';
+import { Model, type Newest } from '../torture/scenario/model.ts';
 
 const at = (time: string) => Date.parse(`2026-10-${time.replace(' ', 'T')}:00Z`);
 const [BEGIN_MS, END_MS, HALF_HOUR_MS] = [at('22 00:00'), at('29 00:00'), 30 * MINUTE_MS];
+const FOREVER = Number.POSITIVE_INFINITY;
 
 /** When, what happens, and what must be seen at once. The day is one of October. */
-const WEEK: Readonly<Record<string, () => Promise<void> | void>> = {
+const WEEK: Readonly<Record<string, () => Promise<void>>> = {
+  async '22 12:00 keys are made: one until Monday noon, one to be revoked, one to be rotated'() {
+    for (const name of ['guest', 'leaving', 'rotating'])
+      keep(name, site.createKey(writer.cli, 'agency', '7001'));
+    writer.cli(['key', 'set', idOf('guest'), '--expires', formatMs(at('26 12:00'))]);
+    keyOf('guest').untilMs = at('26 12:00');
+  },
   async '23 10:00 wrong files: no export file, a window with a bad row, a damaged second file for a window'() {
     const [good, again] = [fileOf('23 09:50', [7001]), fileOf('23 09:00', [7001])];
     const bad = ndjson(good.rows.map((row) => ({ ...row, strength_score: 101 })));
+    const name = fileName('newswire', at('23 09:50'));
     await deliver([{ ...again, name: 'notes.txt' }, 'refused']);
     await deliver([{ ...again, content: Buffer.from('}') }, 'failed']);
-    await deliver([
-      { ...good, name: fileName('newswire', at('23 09:50')), content: Buffer.from(bad) },
-      'failed',
-    ]);
+    await deliver([{ ...good, name, content: Buffer.from(bad) }, 'failed']);
   },
   async '23 12:00 the failed window is reset: the corrected file is read'() {
     writer.cli(['window', 'reset', 'newswire', '20261023T0950Z']);
     await settle(waiting.splice(0));
   },
   '23 14:00 the disk of the writer is full': () => fill(),
+  async '23 14:30 a key is revoked on the full disk'() {
+    writer.cli(['key', 'revoke', idOf('leaving'), '--yes']);
+    keyOf('leaving').untilMs = at('23 14:30');
+  },
   '23 15:00 there is room again: what waited is read': () => makeRoom(),
   async '24 08:00 a backfill, with an earlier time of a known detection'() {
-    const [id, { row }] =
-      [...model.newest].findLast(([known]) => known.startsWith('t.7001.')) ?? assert.fail();
+    const [id, { row }] = newest('t.7001.');
     const first_detected_at = '2026-09-15T10:00:00Z';
     await deliver([backfill('june', '2026-06-01', 300, { ...row, first_detected_at })]);
     assert.equal((await reader(writer).read(`/v1/detections/${id}`)).first_detected_at, first_detected_at);
   },
   async '24 10:00 a customer is removed: nothing of him is left on either machine, or in the copy'() {
     writer.cli(['account', 'remove', 'other', '--yes']);
-    othersKey = null;
+    keyOf('other').untilMs = at('24 10:00');
     subscriptions = [7001, 7002];
     model.remove(8001);
     await eventually(async () => {
@@ -75,9 +82,15 @@ const WEEK: Readonly<Record<string, () => Promise<void> | void>> = {
       assert.ok(!(await logOf(place)).lines.some((line) => line.includes('t.8001.')), 'the copy');
     });
   },
+  async '25 00:30 a file of photos has a name that means two windows'() {
+    await deliver([
+      { ...week.windowFile('imagewire', at('25 00:00'), []), name: 'fotos_20261025_0200.csv' },
+      'refused',
+    ]);
+  },
   async '25 12:00 the writer dies, and the standby is promoted'() {
     await running(one).kill();
-    one.run = undefined;
+    serving.delete(one);
     other.cli(['promote']);
     [writer, standby] = [other, one];
     await clients.pullFrom(running(writer).url);
@@ -90,13 +103,18 @@ const WEEK: Readonly<Record<string, () => Promise<void> | void>> = {
     unknown = fileOf('26 08:00', [9001]);
     await deliver([unknown]);
   },
-  '26 10:00 he is added, with the number of the removed one, and a replay brings his rows alone'() {
+  async '26 10:00 he is added, with the number of the removed one, and a replay brings his rows alone'() {
     writer.cli(['account', 'add', 'next', '--name', 'Next']);
     for (const id of ['8001', '9001']) writer.cli(['subscription', 'add', id, '--account', 'next']);
-    othersKey = site.createKey(writer.cli, 'next', '8001,9001');
+    keep('other', site.createKey(writer.cli, 'next', '8001,9001'));
     subscriptions = [7001, 7002, 8001, 9001];
     writer.cli(['ingest', 'replay', '--from', formatMs(at('24 09:00'))]);
     model.apply('newswire', unknown.rows);
+  },
+  async '26 14:00 a key is rotated: the old one is good for another day'() {
+    const { stdout } = writer.cli(['key', 'rotate', idOf('rotating'), '--overlap', '24h', '--json']);
+    keep('rotated', JSON.parse(stdout).key);
+    keyOf('rotating').untilMs = at('27 14:00');
   },
   async '27 14:00 the disk of the new writer is full, while a backfill waits'() {
     await fill();
@@ -130,19 +148,20 @@ const ALERTS: readonly (readonly [name: string, opens: string, closes: string, w
   ['disk getting full', '23 14:00', '23 15:00', 'until there was room'],
   ['missing windows', '24 04:00', '24 12:00', 'until their files came'],
   ['rows skipped', '24 12:00', '25 12:00', 'the late files have rows of the removed customer; for a day'],
+  ['refused files', '25 00:30', '26 00:30', 'the photos; for a day'],
   ['rows skipped', '26 09:00', '26 10:00', 'of 9001, until the replay'],
   ['disk full', '27 14:00', '27 15:00', 'until there was room'],
   ['disk getting full', '27 14:00', '27 15:00', 'until there was room'],
 ];
 const NEED_SOMEONE = ['ingest stalled', 'disk full'];
 
-type Machine = ReturnType<typeof machineOf>;
+type Installation = site.Installation;
 /** A file, and what becomes of it; if nothing is said, it is applied. */
 type Delivery = readonly [file: week.ExportFile, outcome?: 'failed' | 'refused' | 'held' | undefined];
 
 const work = testFolder();
 const config = join(work, 'wirewatch.toml');
-writeFileSync(config, '');
+writeFileSync(config, week.PHOTOS);
 const clock = movingClock(join(work, 'clock'), BEGIN_MS);
 const pair = createMachinePair({
   ...{ WIREWATCH_CONFIG: config, WIREWATCH_COPY_WAIT: 'true' },
@@ -154,21 +173,18 @@ const pair = createMachinePair({
   },
   ...clock.settings,
 });
-const { place } = pair;
-const machineOf = (installation: site.Installation) => ({
-  ...installation,
-  disk: week.smallDisk(installation.data),
-  run: undefined as site.Serving | undefined,
-});
-const [one, other] = [machineOf(pair.one), machineOf(pair.other)];
+const { one, other, place } = pair;
+const disks = new Map([one, other].map((machine) => [machine, week.smallDisk(machine.data)]));
+const serving = new Map<Installation, site.Serving>();
+/** What was logged in earlier half hours and runs: on a full disk, some files may be read. */
+const earlier: LogLine[] = [];
 let [writer, standby] = [one, other];
 const prng = seededPrng('38', 'week');
 const model = new Model();
 const clients = week.createClients(join(work, 'clients'), one.key, clock.settings);
+const keys = new Map<string, { readonly key: string; untilMs: number }>();
 /** The customers whose stories the agency looks for. */
 let subscriptions = [7001, 7002, 8001];
-/** Of the customer beside the agency; null: there is none. */
-let othersKey: string | null = site.addOtherAccount(one.cli);
 let unknown: week.ExportFile;
 /** Ingest reads no file now. */
 let isBlocked = false;
@@ -177,25 +193,34 @@ const waiting: Delivery[] = [];
 /** Files by the time at which they come. */
 const coming = new Map<number, Delivery[]>();
 
-const running = ({ run }: Machine) => run ?? assert.fail('it does not run');
+const diskOf = (machine: Installation) => disks.get(machine) ?? assert.fail();
+const running = (machine: Installation) => serving.get(machine) ?? assert.fail('it does not run');
+const start = async (machine: Installation) => {
+  earlier.push(...(serving.get(machine)?.log ?? []));
+  serving.set(machine, await machine.serve());
+};
+const keep = (name: string, key: string) => keys.set(name, { key, untilMs: FOREVER });
+const keyOf = (name: string) => keys.get(name) ?? assert.fail(name);
+const idOf = (name: string) => keyOf(name).key.split('_')[2] ?? '';
 const fileOf = (time: string, of: readonly number[]) => week.windowFile('newswire', at(time), of);
-const reader = (machine: Machine, key = one.key) => readerOf(running(machine).url, key);
+/** The last detection that the model knows. */
+const newest = (id: string) => [...model.newest].findLast(([known]) => known.startsWith(id)) ?? assert.fail();
 
-site.showLogOfFailures(() => writer.run);
+site.showLogOfFailures(() => serving.get(writer));
 after(async () => {
   await clients.endPull();
-  for (const { run, disk } of [one, other]) {
-    await run?.kill();
-    disk.remove();
-  }
+  for (const run of serving.values()) await run.kill();
+  for (const disk of disks.values()) disk.remove();
   pair.remove();
 });
 
 /** Makes a machine a standby, with the copy in place of what it has. */
-async function comeBack(machine: Machine): Promise<void> {
+async function comeBack(machine: Installation): Promise<void> {
   machine.cli(['restore', place, '--replace']);
-  machine.run = await machine.serve();
+  await start(machine);
 }
+
+const reader = (machine: Installation, key = one.key) => readerOf(running(machine).url, key);
 
 /** History: a row an hour for each of two subscriptions. */
 function backfill(label: string, from: string, hours: number, ...more: Row[]): week.ExportFile {
@@ -212,11 +237,11 @@ async function deliver(...files: readonly Delivery[]): Promise<void> {
   else await settle(files);
 }
 
-/** Waits until files are read. */
-async function settle(files: readonly Delivery[]): Promise<void> {
+/** Waits until files are read. @param before where those that waited may have been read already */
+async function settle(files: readonly Delivery[], before: readonly LogLine[] = []): Promise<void> {
   for (const [file, outcome = 'applied'] of files) {
     const isOutcome = (line: LogLine) => line.file === file.name && line.msg === `file ${outcome}`;
-    await running(writer).logged(`${file.name} to be ${outcome}`, isOutcome);
+    if (!before.some(isOutcome)) await running(writer).logged(`${file.name} to be ${outcome}`, isOutcome);
     if (outcome === 'held') waiting.push([file]);
     const rows = file.rows.filter((row) => subscriptions.includes(Number(row.subscription_id)));
     if (outcome === 'applied') model.apply(file.export, rows, file.name.includes('backfill'));
@@ -231,13 +256,13 @@ async function fill(): Promise<void> {
     sqlIn(detections, 'PRAGMA wal_checkpoint(TRUNCATE)');
     assert.equal(statSync(`${detections}-wal`).size, 0);
   });
-  await writer.disk.fill();
+  await diskOf(writer).fill();
 }
 
 async function makeRoom(): Promise<void> {
-  writer.disk.makeRoom();
+  diskOf(writer).makeRoom();
   isBlocked = false;
-  await settle(waiting.splice(0));
+  await settle(waiting.splice(0), earlier);
 }
 
 /** Delivers the files of the windows that have just ended, and those that come late. */
@@ -259,7 +284,7 @@ async function restart(): Promise<void> {
   for (const machine of [writer, standby]) {
     if (prng.chance(0.5)) await running(machine).kill();
     else assert.equal(await running(machine).stop(), 0);
-    machine.run = await machine.serve();
+    await start(machine);
   }
   await clients.pullFrom(running(writer).url);
 }
@@ -280,47 +305,65 @@ async function checkAlerts(nowMs: number): Promise<void> {
 
 /** One client goes from one machine to the other, as it happens. */
 async function clientsRead(): Promise<void> {
-  const { url } = running(prng.pick([one, other].filter(({ run }) => run !== undefined)));
+  const { url } = prng.pick([...serving.values()]);
   await clients.read(running(writer).url, url, formatMs(BEGIN_MS));
 }
 
-/** What a new client gets. */
-async function everythingOf(machine: Machine, key?: string) {
+/** What a new client gets, as comparable texts. */
+async function everythingOf(machine: Installation, key?: string): Promise<Map<string, string>> {
   const client = new Follower();
   client.position = `since=${formatMs(BEGIN_MS)}`;
   await client.follow((path) => reader(machine, key).read(path));
-  return [...client.copy.values()];
+  return week.comparable([...client.copy.values()]);
 }
 
-/** Machines, copies of clients and model agree. */
+/** Machines, model and copies agree, and so do keys on both machines. */
 async function compare(nowMs: number): Promise<void> {
-  const markOf = ({ data }: Machine) => readLogMarkOf(join(data, 'detections.db'));
+  const markOf = ({ data }: Installation) => readLogMarkOf(join(data, 'detections.db'));
   await eventually(() => assert.deepEqual(markOf(standby), markOf(writer)));
   const own = await everythingOf(writer);
-  const texts = week.comparable(own);
-  assertSameList(week.comparable(await everythingOf(standby)), texts, 'the standby');
+  week.assertSame(await everythingOf(standby), own, 'the standby');
   await clientsRead();
   await eventually(() => {
-    for (const [name, copy] of Object.entries(clients.copies())) assertSameList(copy, texts, name);
+    for (const [name, copy] of Object.entries(clients.copies())) week.assertSame(copy, own, name);
   });
-  const others = othersKey === null ? [] : await everythingOf(writer, othersKey);
-  const seen = [...own, ...others].map(
-    ({ id, version, first_detected_at, first_detected_estimated, strength }) =>
-      `${[id, version, first_detected_at, first_detected_estimated, strength.score]}`,
+  const other = keyOf('other');
+  const others = nowMs < other.untilMs ? await everythingOf(writer, other.key) : [];
+  const shown = [...own, ...others].map(([, text]) => JSON.parse(text));
+  const seen = shown.map((row): [string, string] => {
+    const { version, first_detected_at, first_detected_estimated, strength } = row;
+    return [row.id, `${[version, first_detected_at, first_detected_estimated, strength.score]}`];
+  });
+  const known = [...model.newest].map(([id, { version, first, isEstimated, row }]): [string, string] => {
+    return [id, `${[version, first, isEstimated, row.strength_score]}`];
+  });
+  week.assertSame(new Map(seen), new Map(known), `the model at ${formatMs(nowMs)}`);
+  // A day of Berlin, which may have 25 hours.
+  const dayOf = (ms: number) => week.berlin(ms).slice(0, 10);
+  const day = dayOf(nowMs - DAY_MS);
+  const period = `from=${day}&to=${day}&time_zone=${week.ZONE}&limit=1000`;
+  const { data } = await reader(standby).read(
+    `/v1/detections?subscription_id=7001&content_type=text&${period}`,
   );
-  const known = [...model.newest].map(
-    ([id, { version, first, isEstimated, row }]) =>
-      `${[id, version, first, isEstimated, row.strength_score]}`,
-  );
-  assertSameList(seen.sort(), known.sort(), `the model at ${formatMs(nowMs)}`);
+  const isOfDay = ([id, { first }]: [string, Newest]) =>
+    /^t.7001/.test(id) && dayOf(Date.parse(first)) === day;
+  const ids = [...model.newest].filter(isOfDay).map(([id]) => id);
+  assert.deepEqual(data.map(({ id }: Row) => id).sort(), ids.sort(), day);
+  for (const [name, { key, untilMs }] of keys)
+    for (const machine of [writer, standby])
+      await eventually(async () => {
+        const { status } = await reader(machine, key).get('/v1/me');
+        assert.equal(status, nowMs < untilMs ? 200 : 401, `the key ${name}`);
+      });
 }
 
-const contentOfStopped = ({ data }: Machine) => withoutOpenDelivery(contentOfDetections(data));
-const isMissing = ![one, other].every(({ disk }) => disk.isMounted) && 'no disk can be mounted here';
+const contentOfStopped = ({ data }: Installation) => withoutOpenDelivery(contentOfDetections(data));
+const isMissing = [...disks.values()].some(({ isMounted }) => !isMounted) && 'no disk can be mounted here';
 const skip = NO_PRELOAD || isMissing || without('python3');
 
 test('a week of a site', { skip }, async (context) => {
-  one.run = await one.serve();
+  keep('other', site.addOtherAccount(one.cli));
+  await start(one);
   // The copy must begin first.
   await eventually(() => comeBack(other));
   await clients.pullFrom(running(one).url);
@@ -339,12 +382,14 @@ test('a week of a site', { skip }, async (context) => {
     clock.moveTo(nowMs + 16 * MINUTE_MS);
     await checkAlerts(nowMs);
     if (!isBlocked && nowMs % (8 * HOUR_MS) === 0) await clientsRead();
+    // What is waited for next must be new.
+    for (const run of serving.values()) earlier.push(...run.takeLog());
   }
   await compare(END_MS);
   for (const machine of [writer, standby]) assert.equal(await running(machine).stop(), 0);
   assertSameContent(contentOfStopped(standby), contentOfStopped(writer), 'the standby');
   await checkMadeAnew(writer.data, async () => {
-    writer.run = await writer.serve();
+    await start(writer);
     await eventually(async () => assert.ok(await everythingOf(writer)));
     assert.equal(await running(writer).stop(), 0);
   });

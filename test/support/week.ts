@@ -1,4 +1,5 @@
 /** What test/long/real-week.test.ts is played with: small disks, the system that writes the exports, and three clients. */
+import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { mkdirSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -37,6 +38,38 @@ export function smallDisk(folder: string) {
   };
 }
 
+export const ZONE = 'Europe/Berlin';
+/** What a clock in Berlin shows, `2026-10-25 02:30:00`. */
+export const berlin = (ms: number) => new Date(ms).toLocaleString('sv-SE', { timeZone: ZONE });
+/** Whether clocks in Berlin show this time twice: then the agency writes UTC. */
+const isTwice = (ms: number) => [-HOUR_MS, HOUR_MS].some((away) => berlin(ms + away) === berlin(ms));
+
+const PHOTO_COLUMNS: Readonly<Record<string, string>> = {
+  subscription_id: 'kunde',
+  article_headline: 'titel',
+};
+/** The settings with which photos are read: their export has names of its own, and the time of Berlin. */
+export const PHOTOS = `
+[exports.imagewire]
+file_name = "fotos_{YYYYMMDD}_{HHmm}.csv"
+time_format = "YYYY-MM-DD HH:mm:ss"
+time_zone = "${ZONE}"
+decimal = ","
+columns = { subscription_id = "kunde", article_headline = "titel" }
+`;
+
+/** A photo as it is written. */
+function photo(row: Row): Row {
+  const written = (value: unknown) => {
+    if (typeof value === 'number') return `${value}`.replace('.', ',');
+    const ms = /^\d{4}-.*Z$/.test(`${value}`) ? Date.parse(`${value}`) : Number.NaN;
+    return Number.isNaN(ms) || isTwice(ms) ? value : berlin(ms);
+  };
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [PHOTO_COLUMNS[name] ?? name, written(value)]),
+  );
+}
+
 /** An export file, and what it says. */
 export interface ExportFile {
   readonly name: string;
@@ -52,9 +85,11 @@ export function windowFile(exportName: ExportName, windowMs: number, of: readonl
   const rows = (isPhotos ? [7001] : of).flatMap((id) => rowsOf(exportName, id, windowMs, count));
   // A compressed file cannot be empty.
   const forms = count === 0 ? (['ndjson'] as const) : (['ndjson', 'ndjson.gz', 'csv.zst'] as const);
-  const form = forms[(windowMs / WINDOW_MS) % forms.length] ?? 'csv';
-  const content = count === 0 ? Buffer.alloc(0) : contentOf(form, rows);
-  return { name: fileName(exportName, windowMs, form), export: exportName, rows, content };
+  const form = isPhotos ? 'csv' : (forms[(windowMs / WINDOW_MS) % forms.length] ?? 'csv');
+  const local = berlin(windowMs).replaceAll(/[-:]/g, '').replace(' ', '_').slice(0, 13);
+  const name = isPhotos && !isTwice(windowMs) ? `fotos_${local}.csv` : fileName(exportName, windowMs, form);
+  const content = count === 0 ? Buffer.alloc(0) : contentOf(form, isPhotos ? rows.map(photo) : rows);
+  return { name, export: exportName, rows, content };
 }
 
 /** Rows for a subscription, in one window or in several; some are of detections that are scored again. */
@@ -109,8 +144,17 @@ export function createClients(folder: string, key: string, settings: Readonly<Re
   };
 }
 
-/** The texts of detections, without what a comparison leaves out by the client guide; each begins with its id. */
-export function comparable(detections: readonly object[]): string[] {
+/** The texts of detections by id, without what a comparison leaves out by the client guide. */
+export function comparable(detections: readonly { readonly id: string }[]): Map<string, string> {
   const unequal = { event: undefined, last_scored_at: undefined, exported_at: undefined };
-  return detections.map((shown) => JSON.stringify({ ...shown, ...unequal })).sort();
+  const texts = detections.map((shown) => [shown.id, JSON.stringify({ ...shown, ...unequal })] as const);
+  return new Map(texts);
+}
+
+/** @throws AssertionError with the first texts that differ */
+export function assertSame(actual: Map<string, string>, expected: Map<string, string>, what: string): void {
+  const ids = [...new Set([...actual.keys(), ...expected.keys()])];
+  const differing = ids.filter((id) => actual.get(id) !== expected.get(id)).slice(0, 3);
+  const of = (rows: typeof actual) => differing.map((id) => rows.get(id));
+  assert.deepEqual(of(actual), of(expected), what);
 }
