@@ -4,24 +4,20 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openControlSocket } from './admin/control-socket.ts';
 import { createOperations, type Operations } from './admin/thread-client.ts';
 import type { AskLab, AskOperation } from './admin/thread-messages.ts';
-import { type ApplianceCopy, createApplianceCopy } from './appliance-copy.ts';
-import {
-  type ApplianceIngest,
-  type ApplianceIngestOptions,
-  startApplianceIngest,
-} from './appliance-ingest.ts';
+import { createApplianceCopy } from './appliance-copy.ts';
+import { type ApplianceIngestOptions, startApplianceIngest } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
 import { Denials, readEnded } from './auth/denials.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
 import { type Config, holdRules } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
-import { type Conditions, createConditions } from './health/alert-conditions.ts';
+import { createConditions } from './health/alert-conditions.ts';
 import { alertDocument } from './health/alert-texts.ts';
 import { diskFolders } from './health/disk.ts';
 import { Monitor } from './health/monitor.ts';
 import type { Interventions } from './http/exchange.ts';
-import { type RunningServer, startServer } from './http/server.ts';
+import { startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
 import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
@@ -29,7 +25,6 @@ import { createKeyUses, createSeenKeys } from './limits/key-uses.ts';
 import { createRequestCounts } from './limits/request-counts.ts';
 import { createUsageKeeper, NO_USAGE, readUsage, type Usage } from './limits/usage.ts';
 import { startScrubs } from './log/scrub-schedule.ts';
-import type { Logger } from './logger.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { Live } from './operations/operation.ts';
 import { prepareAccess, reportStaleSpare } from './prepare-access.ts';
@@ -120,7 +115,17 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   });
   undo.defer(() => health.close());
   const lab = options.intervene?.({ ...stores, ...counters, ingest, operations: () => operations }) ?? null;
-  const server = await serve(options, { ...stores, ...counters, ingest, health, lab }, undo);
+  const server = await startServer({
+    ...{ ...stores, ...counters, health, config, log, now },
+    onEndLost: ingest.endLost,
+    openApi: (baseUrl) => JSON.stringify(openApiDocument(baseUrl)),
+    ...(lab && { interventions: lab }),
+  });
+  undo.defer(() => server.close(0));
+  noteAddress(folder, server.url, (reason) =>
+    log.warn({ reason }, 'cannot note the address: wirewatch healthcheck cannot find it'),
+  );
+  undo.defer(() => removeAtStop(folder.address));
   const live = (): Live => ({
     url: server.url,
     console: admin && { url: admin.url },
@@ -130,7 +135,20 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     copy: copy.state(),
     reading: ingest.reading(),
   });
-  const operations = startOperations(options, { ...stores, ingest, health, lab, live }, undo);
+  const operations = createOperations({
+    settings: { config, kind: options.kind },
+    ingest,
+    denials: stores.denials,
+    onDenied: () => health.suspectDisks(),
+    lab: lab && ((asked) => lab.run(asked)),
+    live,
+    onSpareStale: (reason) => reportStaleSpare(log, reason),
+    onFault({ message, isDamage }) {
+      log.error({ reason: message }, 'an operation failed');
+      if (isDamage) health.noteFault(new DatabaseDamage(message));
+    },
+  });
+  undo.defer(operations.close);
   const parts = { ...stores, ...counters, monitor: health, server, operations, lab: lab?.shown ?? null };
   // Loaded only where it is on: it would delay every start.
   const admin =
@@ -139,7 +157,24 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   undo.defer(() => admin?.close());
   const control = await openControlSocket(folder, operations, log);
   undo.defer(control.close);
-  const usage = keepUsage(counters, copy, folder, log);
+  const counts = (): Usage => {
+    const { dailyRows, keyUses, seenKeys, requests } = counters;
+    requests.behind(copy.state());
+    const [rows, uses, seen] = [dailyRows.all(), keyUses.all(), seenKeys.all(now())];
+    return { format: 'wirewatch usage 1', rows, uses, seen, ...requests.history() };
+  };
+  const usage = createUsageKeeper(
+    folder.usage,
+    () => JSON.stringify(counts()),
+    (error) => {
+      if (error === null) log.info('row counts can be saved again');
+      else
+        log.warn(
+          { err: error },
+          'cannot save the row counts of the daily allowance: a restart would lose them',
+        );
+    },
+  );
   undo.defer(usage.close);
   copy.write();
   const scrubs = startScrubs({
@@ -195,7 +230,13 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   undo.defer(releaseLocks);
   // A crash leaves these behind.
   rmSync(folder.address, { force: true });
-  completeInterruptedRestore(folder, log);
+  if (pendingRestore(folder) !== null) {
+    // A crash interrupted it: it is completed before anything is opened.
+    using alone = new DisposableStack();
+    alone.defer(takeStateAlone(folder));
+    completeRestore(folder);
+    log.warn({ data: folder.root }, 'completed an interrupted restore');
+  }
   refuseForeignDatabases(folder);
   // Before anything else is created in the folder.
   requireRole(ensureRole(folder), folder, config.copy);
@@ -204,8 +245,6 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   undo.defer(access.close);
   return { folder, access, recovered: prepareAccess(options, folder.root, access.check) };
 }
-
-type Counters = Awaited<ReturnType<typeof createCounters>>;
 
 /** `metrics` null: the administration port is off. */
 async function createCounters({ config, kind, log }: ApplianceOptions, { usage }: DataFolder) {
@@ -222,7 +261,6 @@ async function createCounters({ config, kind, log }: ApplianceOptions, { usage }
 }
 
 type Opened = Awaited<ReturnType<typeof openFolder>>;
-type Stores = ReturnType<typeof openStores> & { readonly conditions: Conditions };
 
 /** What the threads and the server share. */
 function openStores(config: Config, { folder, access }: Opened, undo: AsyncDisposableStack) {
@@ -241,98 +279,4 @@ function openStores(config: Config, { folder, access }: Opened, undo: AsyncDispo
     recentDeliveries: new BoundedMap<number, number>(RECENT_DELIVERIES_MAX),
     waiting: createWaiting(config.server.max_connections),
   };
-}
-
-/** Completes a restore that a crash interrupted, before anything is opened. */
-function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
-  if (pendingRestore(folder) === null) return;
-  const releaseState = takeStateAlone(folder);
-  try {
-    completeRestore(folder);
-  } finally {
-    releaseState();
-  }
-  log.warn({ data: folder.root }, 'completed an interrupted restore');
-}
-
-function keepUsage(
-  { dailyRows, keyUses, seenKeys, requests }: Counters,
-  copy: Pick<ApplianceCopy, 'state'>,
-  { usage }: DataFolder,
-  log: Logger,
-) {
-  const counts = (): Usage => {
-    requests.behind(copy.state());
-    const [rows, uses, seen] = [dailyRows.all(), keyUses.all(), seenKeys.all(now())];
-    return { format: 'wirewatch usage 1', rows, uses, seen, ...requests.history() };
-  };
-  return createUsageKeeper(
-    usage,
-    () => JSON.stringify(counts()),
-    (error) => {
-      if (error === null) log.info('row counts can be saved again');
-      else
-        log.warn(
-          { err: error },
-          'cannot save the row counts of the daily allowance: a restart would lose them',
-        );
-    },
-  );
-}
-
-interface OperationParts extends Stores {
-  readonly ingest: ApplianceIngest;
-  readonly health: Monitor;
-  readonly lab: LabJoined | null;
-  readonly live: () => Live;
-}
-
-function startOperations(
-  { config, kind, log }: ApplianceOptions,
-  { ingest, denials, health, lab, live }: OperationParts,
-  undo: AsyncDisposableStack,
-): Operations {
-  const operations = createOperations({
-    settings: { config, kind },
-    ingest,
-    denials,
-    onDenied: () => health.suspectDisks(),
-    lab: lab && ((asked) => lab.run(asked)),
-    live,
-    onSpareStale: (reason) => reportStaleSpare(log, reason),
-    onFault({ message, isDamage }) {
-      log.error({ reason: message }, 'an operation failed');
-      if (isDamage) health.noteFault(new DatabaseDamage(message));
-    },
-  });
-  undo.defer(() => operations.close());
-  return operations;
-}
-
-async function serve(
-  { config, log }: ApplianceOptions,
-  parts: Stores &
-    Counters & {
-      readonly ingest: IngestClient;
-      readonly health: Monitor;
-      readonly lab: Interventions | null;
-    },
-  undo: AsyncDisposableStack,
-): Promise<RunningServer> {
-  const { folder, ingest, lab } = parts;
-  const server = await startServer({
-    ...parts,
-    config,
-    onEndLost: ingest.endLost,
-    openApi: (baseUrl) => JSON.stringify(openApiDocument(baseUrl)),
-    log,
-    now,
-    ...(lab && { interventions: lab }),
-  });
-  undo.defer(() => server.close(0));
-  noteAddress(folder, server.url, (reason) =>
-    log.warn({ reason }, 'cannot note the address: wirewatch healthcheck cannot find it'),
-  );
-  undo.defer(() => removeAtStop(folder.address));
-  return server;
 }

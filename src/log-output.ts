@@ -7,7 +7,7 @@
  * and dropped; writing is tried again every second. At the end of the process, waiting lines are written synchronously,
  * or dropped if that fails: sonic-boom, which pino uses for this, would retry forever.
  */
-import { close, constants, openSync, write, writeSync } from 'node:fs';
+import { close, constants, openSync, writeSync, write as writeTo } from 'node:fs';
 import { paced } from './pace.ts';
 import { printable } from './printable.ts';
 import { isErrorCode } from './refused.ts';
@@ -32,125 +32,114 @@ export function openLogFile(path: string): number {
   return openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK, FILE_MODE);
 }
 
-export class LogOutput {
-  #fd: number;
-  #nextFd: number | null = null;
-  readonly #onFailure: (error: Error) => void;
-  readonly #onLost: (lines: number) => void;
-  #waiting = '';
+/**
+ * @param onFailure called at the first failure after a successful write
+ * @param onLost called with the number of dropped lines once writing works again
+ */
+export function createLogOutput(
+  fd: number,
+  onFailure: (error: Error) => void,
+  onLost: (lines: number) => void,
+) {
+  let waiting = '';
   /** The bytes that are being written, or could not be. */
-  #block: Buffer = Buffer.alloc(0);
-  #isWriting = false;
-  #writtenAtMs = Number.NEGATIVE_INFINITY;
-  #isFailing = false;
-  #lost = 0;
-  #timer: NodeJS.Timeout | undefined;
-  readonly #flushed: (() => void)[] = [];
+  let block: Buffer = Buffer.alloc(0);
+  let isWriting = false;
+  let writtenAtMs = Number.NEGATIVE_INFINITY;
+  let isFailing = false;
+  let lost = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const flushed: (() => void)[] = [];
 
-  /**
-   * @param onFailure called at the first failure after a successful write
-   * @param onLost called with the number of dropped lines once writing works again
-   */
-  constructor(fd: number, onFailure: (error: Error) => void, onLost: (lines: number) => void) {
-    this.#fd = fd;
-    this.#onFailure = onFailure;
-    this.#onLost = onLost;
-    process.on('exit', () => this.#writeLast());
-  }
-
-  /** @param text a line with its line break */
-  write(text: string): void {
-    const line = printable(text);
-    if (this.#waiting.length + line.length > WAITING_LENGTH_MAX) {
-      this.#lost += 1;
+  function writeNow(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    if (block.length === 0) {
+      block = Buffer.from(waiting);
+      waiting = '';
+    }
+    if (block.length === 0) {
+      callFlushed();
       return;
     }
-    this.#waiting += line;
-    if (this.#isWriting || this.#isFailing) return;
-    if (this.#waiting.length >= WRITE_LENGTH) this.#writeNow();
-    else this.#writeIn(Math.max(0, this.#writtenAtMs + WRITE_EVERY_MS - performance.now()));
-  }
-
-  /** Calls back when everything is written, or writing failed. */
-  flush(done: () => void): void {
-    this.#flushed.push(done);
-    if (!this.#isWriting) this.#writeNow();
-  }
-
-  /** Writes to another file from the next line on, and closes the current one. */
-  switchTo(fd: number): void {
-    if (this.#nextFd !== null) close(this.#nextFd);
-    this.#nextFd = fd;
-    if (!this.#isWriting) this.#writeNow();
-  }
-
-  #writeNow(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    if (this.#nextFd !== null) {
-      close(this.#fd);
-      this.#fd = this.#nextFd;
-      this.#nextFd = null;
-    }
-    if (this.#block.length === 0) {
-      this.#block = Buffer.from(this.#waiting);
-      this.#waiting = '';
-    }
-    if (this.#block.length === 0) {
-      this.#callFlushed();
-      return;
-    }
-    this.#isWriting = true;
-    this.#writtenAtMs = performance.now();
-    write(this.#fd, this.#block, (error, bytes) => {
-      this.#isWriting = false;
-      if (error === null) this.#written(bytes);
-      else this.#failed(error);
+    isWriting = true;
+    writtenAtMs = performance.now();
+    writeTo(fd, block, (error, bytes) => {
+      isWriting = false;
+      if (error === null) written(bytes);
+      else failed(error);
     });
   }
 
-  #written(bytes: number): void {
-    this.#block = this.#block.subarray(bytes);
-    this.#isFailing = false;
-    const lost = this.#lost;
-    this.#lost = 0;
-    if (lost > 0) this.#onLost(lost);
-    const hasMore = this.#block.length > 0 || this.#waiting.length >= WRITE_LENGTH;
-    if (hasMore || this.#flushed.length > 0 || this.#nextFd !== null) this.#writeNow();
-    else if (this.#waiting !== '') this.#writeIn(WRITE_EVERY_MS);
+  function writeIn(ms: number): void {
+    timer ??= setTimeout(writeNow, ms).unref();
   }
 
-  #writeIn(ms: number): void {
-    this.#timer ??= setTimeout(() => this.#writeNow(), ms).unref();
+  function written(bytes: number): void {
+    block = block.subarray(bytes);
+    isFailing = false;
+    const dropped = lost;
+    lost = 0;
+    if (block.length > 0 || waiting.length >= WRITE_LENGTH || flushed.length > 0) writeNow();
+    else if (waiting !== '') writeIn(WRITE_EVERY_MS);
+    // It may write a line: last, or that would begin the next write, too.
+    if (dropped > 0) onLost(dropped);
   }
 
-  #failed(error: NodeJS.ErrnoException): void {
+  function failed(error: NodeJS.ErrnoException): void {
     const isBehind = error.code === 'EAGAIN';
     if (!isBehind) {
-      if (!this.#isFailing) this.#onFailure(error);
-      this.#isFailing = true;
-      this.#callFlushed();
+      if (!isFailing) onFailure(error);
+      isFailing = true;
+      callFlushed();
     }
-    if (this.#nextFd !== null) this.#writeNow();
-    else this.#writeIn(isBehind ? RETRY_FULL_PIPE_MS : RETRY_MS);
+    writeIn(isBehind ? RETRY_FULL_PIPE_MS : RETRY_MS);
   }
 
-  #callFlushed(): void {
-    for (const done of this.#flushed.splice(0)) done();
+  function callFlushed(): void {
+    for (const done of flushed.splice(0)) done();
   }
 
-  #writeLast(): void {
+  /** Calls back when everything is written, or writing failed. */
+  function flush(done: () => void): void {
+    flushed.push(done);
+    if (!isWriting) writeNow();
+  }
+
+  process.on('exit', () => {
     // A write in progress is completed by the system before the process ends.
-    if (this.#isWriting) this.#block = Buffer.alloc(0);
-    let rest = Buffer.concat([this.#block, Buffer.from(this.#waiting)]);
+    if (isWriting) block = Buffer.alloc(0);
+    let rest = Buffer.concat([block, Buffer.from(waiting)]);
     const untilMs = performance.now() + LAST_WRITE_MAX_MS;
     while (rest.length > 0 && performance.now() < untilMs) {
       try {
-        rest = rest.subarray(writeSync(this.#fd, rest));
+        rest = rest.subarray(writeSync(fd, rest));
       } catch (error) {
         if (!isErrorCode(error, 'EAGAIN')) return;
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
       }
     }
-  }
+  });
+
+  return {
+    flush,
+    /** @param text a line with its line break */
+    write(text: string): void {
+      const line = printable(text);
+      if (waiting.length + line.length > WAITING_LENGTH_MAX) {
+        lost += 1;
+        return;
+      }
+      waiting += line;
+      if (isWriting || isFailing) return;
+      if (waiting.length >= WRITE_LENGTH) writeNow();
+      else writeIn(Math.max(0, writtenAtMs + WRITE_EVERY_MS - performance.now()));
+    },
+    /** Writes to another file from the next line on, and closes the current one. */
+    switchTo(next: number): void {
+      const before = fd;
+      fd = next;
+      flush(() => close(before));
+    },
+  };
 }

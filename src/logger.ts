@@ -5,8 +5,8 @@
  * Secrets are redacted: fields with a name like one, at any depth, and secrets in text (printable.ts). Errors are written
  * as `type`, `message`, `code`, `stack` and `cause`, without any other members.
  */
-import { type DestinationStream, type Logger as PinoLogger, pino, stdTimeFunctions } from 'pino';
-import { LogOutput, openLogFile } from './log-output.ts';
+import { type DestinationStream, type Logger as PinoLogger, pino, stdTimeFunctions, symbols } from 'pino';
+import { createLogOutput, openLogFile } from './log-output.ts';
 import { cleanText, printable, REDACTED } from './printable.ts';
 import { misconfigured, reasonOf } from './refused.ts';
 
@@ -69,7 +69,7 @@ function openedFile(file: string): number {
 }
 
 function writeLines(level: string, fd: number, onFailure: (error: Error) => void) {
-  const output = new LogOutput(fd, onFailure, (lines) =>
+  const output = createLogOutput(fd, onFailure, (lines) =>
     log.warn({ lines }, 'log lines were lost: the log could not be written'),
   );
   const log: Logger = loggerOn(level, output);
@@ -95,7 +95,7 @@ async function terminalLogger(level: string): Promise<Logger> {
 }
 
 function loggerOn(level: string, output: DestinationStream): Logger {
-  const logger = pino(
+  return pino(
     {
       level,
       base: null,
@@ -106,12 +106,7 @@ function loggerOn(level: string, output: DestinationStream): Logger {
     },
     output,
   );
-  outputs.set(logger, output);
-  return logger;
 }
-
-/** The outputs of the loggers created here. */
-const outputs = new WeakMap<Logger, DestinationStream>();
 
 /**
  * Writes the same line as `log.info(fields, msg)` in a third of the time, for the line of each request.
@@ -122,13 +117,10 @@ export function logInfo(
   fields: Readonly<Record<string, string | number | undefined>>,
   msg: string,
 ): void {
-  const output = outputs.get(log);
-  // Another logger.
-  if (output === undefined) log.info(fields, msg);
-  else if (log.isLevelEnabled('info')) {
-    const line = JSON.stringify(fields).slice(1, -1);
-    output.write(`{"level":"info"${stdTimeFunctions.isoTime()},${line},"msg":${JSON.stringify(msg)}}\n`);
-  }
+  if (!log.isLevelEnabled('info')) return;
+  const line = JSON.stringify(fields).slice(1, -1);
+  const output: DestinationStream = Reflect.get(log, symbols.streamSym);
+  output.write(`{"level":"info"${stdTimeFunctions.isoTime()},${line},"msg":${JSON.stringify(msg)}}\n`);
 }
 
 /** The fields of a line without secrets; errors as plain objects. @param depth of the fields in the line */

@@ -6,13 +6,14 @@ import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { devNull } from 'node:os';
 import { ownCommand } from './packed.ts';
+import { failed } from './refused.ts';
 
-export type Outcome =
-  | { readonly kind: 'done'; readonly printed: Readonly<Record<string, unknown>> }
-  | { readonly kind: 'failed'; readonly detail: string };
+/** What a command prints with --json. */
+export type Printed = Readonly<Record<string, unknown>>;
 
 export interface OwnProcess {
-  readonly outcome: Promise<Outcome>;
+  /** Rejects with a Refused `failed` that has the command's reason. */
+  readonly printed: Promise<Printed>;
   /** Kills the process, and settles when it is gone. */
   giveUp(): Promise<void>;
 }
@@ -34,31 +35,24 @@ export function runCommand(
   settings: Readonly<Record<string, string>> = {},
 ): OwnProcess {
   const [program, ...before] = ownCommand();
-  const ended = Promise.withResolvers<Outcome>();
+  const isKept = (name: string) => !name.startsWith('WIREWATCH_') || NO_SETTINGS.includes(name);
+  const inherited = Object.entries(process.env).filter(([name]) => isKept(name));
+  const printed = Promise.withResolvers<Printed>();
   const child = execFile(
     program,
     [...before, ...args, '--config', devNull, '--json'],
-    { maxBuffer: OUTPUT_BYTES_MAX, env: { ...withoutSettings(process.env), ...settings } },
+    { maxBuffer: OUTPUT_BYTES_MAX, env: { ...Object.fromEntries(inherited), ...settings } },
     (error, stdout, stderr) => {
-      if (stdout !== '' && (error === null || error.code === FOUND)) {
-        ended.resolve({ kind: 'done', printed: JSON.parse(stdout) });
-        return;
-      }
-      const said = stderr.trim().replace(/^wirewatch: /, '');
-      ended.resolve({ kind: 'failed', detail: said === '' ? String(error?.message) : said });
+      if (stdout !== '' && (error === null || error.code === FOUND)) printed.resolve(JSON.parse(stdout));
+      else printed.reject(failed(stderr.trim().replace(/^wirewatch: /, '') || String(error?.message)));
     },
   );
   return {
-    outcome: ended.promise.catch((error) => ({ kind: 'failed', detail: String(error) })),
+    printed: printed.promise,
     async giveUp() {
       if (child.exitCode !== null || child.signalCode !== null) return;
       const gone = once(child, 'exit');
       if (child.kill('SIGKILL')) await gone;
     },
   };
-}
-
-function withoutSettings(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const isKept = (name: string) => !name.startsWith('WIREWATCH_') || NO_SETTINGS.includes(name);
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => isKept(name)));
 }

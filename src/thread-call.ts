@@ -75,14 +75,17 @@ export function callsTo<C extends Calls<C>>(worker: Worker | MessagePort, what: 
   };
 }
 
-/** The end that is called; both ends of a port may serve the other. */
-export function serveCalls<C extends Calls<C>>(port: Worker | MessagePort, handlers: Handlers<C>): void {
+/** The end that is called; both ends of a port may serve the other. Nothing is done for a call without a handler. */
+export function serveCalls<C extends Calls<C>>(
+  port: Worker | MessagePort,
+  handlers: Partial<Handlers<C>>,
+): void {
   port.on('message', async ({ id, name, argument }) => {
     if (name === undefined) return;
     const tell: Tell = (progress) => port.postMessage({ id, progress });
     const answer = async () => ({
       id,
-      answer: await handlers[name as keyof C](...([argument, tell] as never)),
+      answer: await handlers[name as keyof C]?.(...([argument, tell] as never)),
     });
     if (id === null) await answer();
     else

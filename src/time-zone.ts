@@ -1,6 +1,7 @@
 /** The names of time zones (GET /v1/detections, `time_zone`). */
 import { BoundedMap } from './bounded-map.ts';
 import { getOrMake } from './get-or-make.ts';
+import { unlessError } from './refused.ts';
 
 /** The short names of the tz database; the other ones that the runtime knows are ambiguous abbreviations. */
 const SHORT_NAMES = new Set('CET EET EST GMT HST MET MST PRC ROC ROK UCT UTC WET'.split(' '));
@@ -35,13 +36,7 @@ const ZONES_KEPT_MAX = 1000;
 const runtimeZones = new BoundedMap<string, string | null>(ZONES_KEPT_MAX);
 
 function runtimeZone(name: string): string | null {
-  return getOrMake(runtimeZones, name, () => askRuntime(name));
-}
-
-function askRuntime(name: string): string | null {
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone;
-  } catch {
-    return null;
-  }
+  return getOrMake(runtimeZones, name, () =>
+    unlessError(null, () => new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone),
+  );
 }

@@ -22,7 +22,6 @@ import { CONSOLE, type ConsoleOptions, createConsole } from './console/console.t
 import { certificateNames, isHostAccepted, ownNames } from './host-header.ts';
 import type { GaugeSources, Metrics } from './metrics.ts';
 import { OPERATIONS_PATH, refusedOf, send } from './operation-requests.ts';
-import type { Operations } from './thread-client.ts';
 import type { Told } from './thread-messages.ts';
 
 export interface AdminOptions
@@ -70,7 +69,11 @@ export async function startAdmin(metrics: Metrics, options: AdminOptions) {
   // The signature in an address is the credential, as in the API.
   const photos = { folder: config.photos.folder, key: deriveKey(secret, 'photo') };
   // One at a time, whoever asks: without a session, nobody may fill the queue that commands wait in.
-  const status = oneAtATime(() => readStatus(operations));
+  const status = oneAtATime(async (): Promise<Status | null> => {
+    const asking = { path: 'status', given: {}, way: 'api', by: { actor: 'metrics' } } as const;
+    const { status, body } = await operations.run(asking);
+    return status === 200 ? JSON.parse(body).value : null;
+  });
   const sources: GaugeSources = { ...options, ...options.server, status, now };
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<Told | null> {
@@ -110,13 +113,6 @@ export async function startAdmin(metrics: Metrics, options: AdminOptions) {
       await listener.close(0);
     },
   };
-}
-
-/** @returns null while the operations thread cannot answer: whoever reads the metrics asks again */
-async function readStatus(operations: Operations): Promise<Status | null> {
-  const asking = { path: 'status', given: {}, way: 'api', by: { actor: 'metrics' } } as const;
-  const { status, body } = await operations.run(asking);
-  return status === 200 ? JSON.parse(body).value : null;
 }
 
 async function sendPhoto(

@@ -9,7 +9,7 @@ import { openAccess } from '../auth/open-access.ts';
 import { now } from '../clock.ts';
 import { Jobs } from '../operations/jobs.ts';
 import { type Context, type Live, type Operation, refusedBy } from '../operations/operation.ts';
-import { outcomeDocument, refusalDocument } from '../operations/problem.ts';
+import { outcomeDocument, statusOf } from '../operations/problem.ts';
 import { endProcesses } from '../operations/processes.ts';
 import { operationAt } from '../operations/table.ts';
 import { failed, Refused, reasonOf, unlessError } from '../refused.ts';
@@ -108,10 +108,9 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     if (operation === null) throw new Refused('not_found', `there is no operation ${ask.path}.`);
     const { given, by, live } = ask;
     const work = (tellAll: Tell) => operation.run(contextFor(ask, operation, tellAll), given);
-    const subject = operation.job?.(given);
+    const subject = operation.job?.(given, shared(live));
     if (subject === undefined) return JSON.stringify(outcomeDocument(await work(tell)));
-    const state = operation.jobState?.(shared(live));
-    const asked = { operation: operation.name, subject, by, nowMs: now(), state };
+    const asked = { operation: operation.name, subject, by, nowMs: now() };
     const { job, outcome } = jobs.run(asked, tell, work);
     if (ask.isAsync !== true) return JSON.stringify(outcomeDocument(await outcome));
     outcome.catch(() => {});
@@ -123,8 +122,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     try {
       return { status: 200, body: await answer() };
     } catch (error) {
-      const refusal = refusalDocument(error);
-      if (refusal !== null) return { status: refusal.status, body: JSON.stringify(refusal) };
+      if (error instanceof Refused) return problem(statusOf(error), error.message, error.code);
       const detail = `Wirewatch failed to answer: ${reasonOf(error)}. Its log has more.`;
       const fault = { message: reasonOf(error), isDamage: isDamage(error) && isSound(folder.access) };
       return { ...problem(500, detail, 'fault'), fault };

@@ -78,8 +78,8 @@ function createdByStart(path: string, { root }: DataFolder): Outcome | null {
   if (isThere(path) || (parent !== root && !existsSync(parent))) return null;
   if (existsSync(parent)) accessSync(parent, constants.W_OK | constants.X_OK);
   return warn(
-    `${path} does not exist yet`,
-    'The first start creates it. Check that it is the right folder, and that its disk is mounted.',
+    `${path} does not exist`,
+    'A start creates it. Check that it is the right folder, and that its disk is mounted.',
   );
 }
 

@@ -9,13 +9,12 @@ import { openTried } from '../copy/open-place.ts';
 import { folderAround, isBucket, type Place, Unreachable } from '../copy/place.ts';
 import { Shipper } from '../copy/ship.ts';
 import { counted } from '../counted.ts';
-import type { Mark } from '../log/format.ts';
 import { findTail, placeOf } from '../log/log-reader.ts';
 import { anyText } from '../operations/member.ts';
 import { failed, misconfigured, misused, reasonOf, unlessError } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
-import { type DataFolder, dataFolder } from '../store/folder.ts';
+import { dataFolder } from '../store/folder.ts';
 import { keepInPlace } from '../store/locks.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
@@ -84,7 +83,10 @@ export async function backUp(
       return isCreated;
     };
     const access = findAccess(folder);
-    const end = endOf(folder);
+    const applied = readLogMarkOf(folder.detections);
+    // The last entry that a database has applied; the last one of the log if the database is not reliable.
+    const isKnown = applied !== null && placeOf(folder.log, applied) === 'known';
+    const end = isKnown ? applied : findTail(folder.log).last;
     await new Shipper({ ...place, create }, folder, { mayBeginAnew }).ship(access, end);
     const access_changes = access.kind === 'sound' ? access.state.change : 0;
     return { written, entries: end?.entry ?? 0, access_changes };
@@ -97,13 +99,6 @@ export async function backUp(
       throw failed(`cannot write the copy ${to}: ${reasonOf(error, to)}`, { cause: error });
     throw error;
   }
-}
-
-/** The last entry that a database has applied; the last one of the log if the database is not reliable. */
-function endOf({ log, detections }: DataFolder): Mark | null {
-  const mark = readLogMarkOf(detections);
-  if (mark !== null && placeOf(log, mark) === 'known') return mark;
-  return findTail(log).last;
 }
 
 /** Lowers the priority of this process: a running Wirewatch comes first. */

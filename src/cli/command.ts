@@ -87,7 +87,7 @@ function givenOf(command: Command, members: Members, operands: readonly string[]
   const given: Record<string, unknown> = {};
   for (const [name, { mayBeBare }] of Object.entries(members)) {
     const at = operands.indexOf(name);
-    const typed = at >= 0 ? command.processedArgs[at] : options[camelCase(name)];
+    const typed = at >= 0 ? command.processedArgs[at] : options[new Option(flagOf(name)).attributeName()];
     // True: the option without a value.
     if (typed !== undefined && !(typed === true && mayBeBare)) given[name] = typed;
   }
@@ -96,9 +96,4 @@ function givenOf(command: Command, members: Members, operands: readonly string[]
 
 function flagOf(name: string): string {
   return `--${name.replaceAll('_', '-')}`;
-}
-
-/** The name that commander gives to the value of an option. */
-function camelCase(name: string): string {
-  return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }

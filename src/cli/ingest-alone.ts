@@ -39,17 +39,10 @@ export async function ingestAlone(config: Config, request: IngestRequest): Promi
       void ingest.stop();
     }
   };
-  const events: ReportedEvents = {
+  const events: Partial<ReportedEvents> = {
     log: ({ level, fields, msg }) => log[level](fields, msg),
     progress: ({ file }) => showProgress(file),
     recovering: (reason) => showProgress(`bringing detections.db up to date from the log: ${reason}`),
-    ready() {},
-    following() {},
-    healed() {},
-    promoted() {},
-    delivered() {},
-    processed() {},
-    condition() {},
   };
   const ingest = startIngest({ ...settings, mode: 'alone' }, events, decide);
   const [asked] = await Promise.allSettled([ingest.ask(request, showProgress)]);

@@ -37,13 +37,16 @@ const validate = subcommand(
     members: { file: required(list(read, { hint: 'path of an export file', ...FILES })) },
     operands: ['file'],
     examples: ['ingest validate newswire.20261121T1010Z.ndjson.gz', 'ingest validate exports/*'],
-    run: ({ file: files }, self) =>
-      resultOf(
+    run({ file: files }, self) {
+      // All before the first, which may take long.
+      files.forEach(requireFile);
+      return resultOf(
         files,
         (file) => validateFile(file, configOf(self)),
         (verdict) => joined('\n', [files.length > 1 && verdict.file, verdictText(verdict)]),
         ({ valid }) => !valid,
-      ),
+      );
+    },
   },
 );
 

@@ -4,9 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Command } from 'commander';
-import { integer } from '../config/option-values.ts';
 import type { LabName } from '../operations/lab.ts';
-import { anyText, type ValuesOf, value } from '../operations/member.ts';
+import { anyText, type ValuesOf, whole } from '../operations/member.ts';
 import { type Operation, pathOf } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';
 import { failed, reasonOf } from '../refused.ts';
@@ -37,10 +36,12 @@ const MEMBERS = {
     'print the copy of your client with this command: a line of JSON a detection, with id and version',
     'command',
   ),
-  patience: value(integer(1, PATIENCE_SECONDS_MAX), {
-    hint: `how long the client may take for each act (default: ${PATIENCE_SECONDS_DEFAULT})`,
-    placeholder: 'seconds',
-  }),
+  patience: whole(
+    1,
+    PATIENCE_SECONDS_MAX,
+    `how long the client may take for each act (default: ${PATIENCE_SECONDS_DEFAULT})`,
+    'seconds',
+  ),
 };
 
 export const registerExam = subcommand('exam', 'play a day of bad luck to your client, and grade it', {

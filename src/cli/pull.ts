@@ -2,9 +2,8 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { integer } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
-import { choice, instant, required, toggle, type ValuesOf, value } from '../operations/member.ts';
+import { choice, instant, required, toggle, type ValuesOf, value, whole } from '../operations/member.ts';
 import { failed, misused, reasonOf } from '../refused.ts';
 import { documentTable, joined } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
@@ -36,10 +35,12 @@ const MEMBERS = {
     'start a new copy with the changes delivered at or after this time, at most 31 days ago; ignored for a copy that has begun',
   ),
   follow: toggle('keep polling for changes until stopped'),
-  poll_seconds: value(integer(1, POLL_SECONDS_MAX), {
-    hint: `with --follow: ask again after this time, instead of having the service wait for the next change (default: the service waits; one that cannot is asked every ${POLL_SECONDS_DEFAULT} s)`,
-    placeholder: 'seconds',
-  }),
+  poll_seconds: whole(
+    1,
+    POLL_SECONDS_MAX,
+    `with --follow: ask again after this time, instead of having the service wait for the next change (default: the service waits; one that cannot is asked every ${POLL_SECONDS_DEFAULT} s)`,
+    'seconds',
+  ),
   format: choice(['sqlite', 'ndjson'], {
     hint: 'format of the copy, by default ndjson if the name of the file ends with .ndjson, otherwise sqlite',
     placeholder: 'format',

@@ -109,7 +109,8 @@ function rowsText({ rows_with_errors, rows }: Verdict): string {
 }
 
 function groupText({ count, lines, ...error }: ErrorGroup): string {
-  const shown = `${lines.length === 1 ? 'line' : 'lines'} ${lines.join(', ')}${count > lines.length ? ', …' : ''}`;
+  const numbers = `${lines.length === 1 ? 'line' : 'lines'} ${lines.join(', ')}${count > lines.length ? ', …' : ''}`;
+  const shown = lines[0] === 0 ? 'the whole file' : numbers;
   const where = count > 1 ? `${counted(count, 'time')}, ${shown}` : shown;
   const advice = error.what_to_do === undefined ? '' : `\n    ${error.what_to_do}`;
   return `  ${errorText(error, count > 1 ? 'for example ' : '')} (${where})${advice}`;

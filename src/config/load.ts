@@ -92,7 +92,7 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
     ValuePointer.Set(settings, pointerTo(setting.path), structuredClone(value));
   }
   const prefix = String(settingIn(settings, 'keys.prefix'));
-  const preseed = readPreseed({ file: configFile.file ?? '', tables: configFile.table, prefix }, problems);
+  const preseed = readPreseed(configFile.file ?? '', configFile.table, prefix, problems);
   if (problems.length > 0) throw misconfigured(listed(problems, 'settings are invalid'));
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not match their schema');
   return {

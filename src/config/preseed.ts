@@ -30,14 +30,6 @@ export interface Preseed extends Omit<Seeds, 'keys'> {
 /** Entries of each kind; larger installations use commands. */
 const ENTRIES_MAX = 1000;
 
-interface PreseedSource {
-  readonly file: string;
-  /** The parsed file. */
-  readonly tables: Readonly<Record<string, unknown>>;
-  /** The default prefix of keys: the setting `[keys] prefix`. */
-  readonly prefix: string;
-}
-
 const PREFIX = new RegExp(`^${KEY_PREFIX}$`);
 const KEY = {
   ...NEW_KEY_MEMBERS,
@@ -52,9 +44,16 @@ const KEY = {
   }),
 };
 
-/** @param problems gets a line for each problem; the entries are valid only if there are none */
-export function readPreseed(source: PreseedSource, problems: string[]): Preseed {
-  const { file, tables } = source;
+/**
+ * @param tables the parsed file @param prefix of keys that name none: the setting `[keys] prefix`
+ * @param problems gets a line for each problem; the entries are valid only if there are none
+ */
+export function readPreseed(
+  file: string,
+  tables: Readonly<Record<string, unknown>>,
+  prefix: string,
+  problems: string[],
+): Preseed {
   /** @param check finds what no member alone shows */
   function entriesOf<Own extends Members>(
     table: (typeof PRESEED_TABLES)[number],
@@ -87,7 +86,7 @@ export function readPreseed(source: PreseedSource, problems: string[]): Preseed 
   const subscriptions = entriesOf('subscriptions', NEW_SUBSCRIPTION).map(
     ({ account: account_id, ...terms }) => ({ account_id, ...terms }),
   );
-  const keys = entriesOf('keys', KEY, checkSource).map((entry) => keyOf(entry, source));
+  const keys = entriesOf('keys', KEY, checkSource).map((entry) => keyOf(entry, file, prefix));
   findDuplicates(accounts, problems);
   findDuplicates(subscriptions, problems);
   return { accounts, subscriptions, keys };
@@ -120,14 +119,15 @@ function checkSource(entry: object, complain: Complain): void {
 }
 
 function keyOf(
-  { id = '', hash = Buffer.of(), secret_file, prefix, ...members }: ValuesOf<typeof KEY> & Placed,
-  source: PreseedSource,
+  { id = '', hash = Buffer.of(), secret_file, ...members }: ValuesOf<typeof KEY> & Placed,
+  file: string,
+  prefix: string,
 ): SeedKey | KeyInFile {
   const { account: account_id, expires: expires_at, allow_address: allow_addresses, ...terms } = members;
   const key = { account_id, expires_at, allow_addresses, ...terms };
   return secret_file === undefined
-    ? { ...key, id, prefix: prefix ?? source.prefix, hash }
-    : { ...key, id: id || null, secret_file: path.resolve(path.dirname(source.file), secret_file) };
+    ? { prefix, ...key, id, hash }
+    : { ...key, id: id || null, secret_file: path.resolve(path.dirname(file), secret_file) };
 }
 
 function readHash(text: string): Reading<Buffer> {

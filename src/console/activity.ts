@@ -31,8 +31,11 @@ type Values = readonly (number | null)[];
 interface Series {
   readonly title: string;
   readonly lines: readonly (readonly [name: string, values: Values])[];
-  readonly summary: string;
   readonly text: (value: number) => string;
+  /** Its summary is the longest; otherwise the sum of the first line. */
+  readonly isDelay?: boolean;
+  /** Follows the sum. */
+  readonly note?: string;
 }
 
 type About = Pick<Overview, 'database' | 'disks' | 'exports' | 'role'>;
@@ -45,86 +48,63 @@ export function Activity({ about }: { about: About }): VNode {
   const reading = useReading<Trends>(`/console/trends${queryOf({ days })}`, ['windows']);
   const of = { exports: ofExports, customers: ofCustomers, keys: ofKeys, machine: ofMachine };
   const curves = (trends: Trends) => {
-    const all = of[group](trends, within, about);
+    const isKnown = ({ lines }: Series) => lines.some(([, values]) => values.some((value) => value !== null));
+    const all = of[group](trends, about).filter(isKnown);
     if (all.length === 0) return html`<p class="empty">Nothing in this time.</p>`;
-    const curve = (series: Series) => html`<${Curve} key=${series.title} steps=${trends} ...${series} />`;
+    const curve = (series: Series) =>
+      html`<${Curve} key=${series.title} steps=${trends} within=${within} ...${series} />`;
     return html`<div class="curves">${all.map(curve)}</div>`;
   };
   return panel('Activity', read(reading, curves), { look: 'half', help: 'monitoring', aside });
 }
 
-function ofExports({ exports }: Trends, within: string, about: About): Series[] {
-  return EXPORT_NAMES.filter((name) => about.exports[name].enabled).flatMap((name): Series[] => {
-    const { created, late_seconds } = exports[name];
-    const late = late_seconds.filter((seconds) => seconds !== null);
-    return [
-      {
-        title: `New detections, ${name}`,
-        lines: [['Detections', created]],
-        summary: `${grouped(sum(created))} in ${within}`,
-        text: (value) => counted(value, 'detection'),
-      },
-      {
-        title: `From a window\u2019s end to its reading, ${name}`,
-        lines: [['Time', late_seconds]],
-        summary: late.length === 0 ? 'nothing was read' : `${spanOf(sum(late) / late.length)} on average`,
-        text: spanOf,
-      },
-    ];
-  });
+function ofExports({ exports }: Trends, about: About): Series[] {
+  return EXPORT_NAMES.filter((name) => about.exports[name].enabled).flatMap((name) => [
+    {
+      title: `New detections, ${name}`,
+      lines: [['Detections', exports[name].created]],
+      text: (value) => counted(value, 'detection'),
+    },
+    delay(`From a window\u2019s end to its reading, ${name}`, exports[name].late_seconds),
+  ]);
 }
 
-function ofCustomers({ customers }: Trends, within: string): Series[] {
+function ofCustomers({ customers }: Trends): Series[] {
   return customers.map(({ name, rows }) => ({
     title: `Rows for ${name}`,
     lines: [['Rows', rows]],
-    summary: `${grouped(sum(rows))} new or changed in ${within}`,
     text: (value) => counted(value, 'row'),
   }));
 }
 
-function ofKeys({ keys }: Trends, within: string): Series[] {
-  return keys.flatMap((key) =>
-    callsOf([`Requests, ${key.name}`, `Lag behind the stream, ${key.name}`], key, within),
-  );
+function ofKeys({ keys }: Trends): Series[] {
+  return keys.flatMap((key) => [
+    requestsOf(`Requests, ${key.name}`, key),
+    delay(`Lag behind the stream, ${key.name}`, key.lag_seconds),
+  ]);
 }
 
-function ofMachine({ machine, exports, step_seconds }: Trends, within: string, about: About): Series[] {
-  const lag =
-    about.role === 'standby' ? 'Lag of this standby behind the copy' : 'Lag of the copy, and of standbys';
-  const grown = grownBytes(about.database, exports);
+function ofMachine({ machine, exports, step_seconds }: Trends, { role, database, disks }: About): Series[] {
+  const lag = role === 'standby' ? 'Lag of this standby behind the copy' : 'Lag of the copy, and of standbys';
+  const grown = grownBytes(database, exports);
   const days = (grown.length * step_seconds * SECOND_MS) / DAY_MS;
+  const note = fullText(sum(grown) / days, disks);
   return [
-    ...callsOf(['Requests', lag], machine, within),
-    {
-      title: 'Growth of database and log',
-      lines: [['Growth', grown]],
-      summary: `${bytes(sum(grown))} in ${within}${fullText(sum(grown) / days, about.disks)}`,
-      text: bytes,
-    },
+    requestsOf('Requests', machine),
+    delay(lag, machine.lag_seconds),
+    { title: 'Growth of database and log', lines: [['Growth', grown]], text: bytes, note },
   ];
 }
 
-/** Requests, and the lag of what follows something. */
-function callsOf(
-  [title, lagTitle]: readonly [string, string],
-  { requests, refused, lag_seconds }: Trends['machine'],
-  within: string,
-): Series[] {
+function requestsOf(title: string, { requests, refused }: Trends['machine']): Series {
   const left = sum(refused);
-  const calls: Series = {
-    title,
-    lines: [
-      ['Requests', requests],
-      ['Refused', refused],
-    ],
-    summary: `${grouped(sum(requests))} in ${within}, ${left === 0 ? 'none refused' : `${grouped(left)} refused (red)`}`,
-    text: grouped,
-  };
-  const known = lag_seconds.filter((seconds) => seconds !== null);
-  if (known.length === 0) return [calls];
-  const summary = `at most ${spanOf(Math.max(...known))}`;
-  return [calls, { title: lagTitle, lines: [['Behind', lag_seconds]], summary, text: spanOf }];
+  const note = left === 0 ? ', none refused' : `, ${grouped(left)} refused (red)`;
+  const lines = [['Requests', requests] as const, ['Refused', refused] as const];
+  return { title, lines, text: grouped, note };
+}
+
+function delay(title: string, seconds: Values): Series {
+  return { title, lines: [['Behind', seconds]], text: spanOf, isDelay: true };
 }
 
 /** By the detections of each step, and the size of what is there. */
@@ -146,14 +126,18 @@ function spanOf(seconds: number): string {
   return span(seconds * SECOND_MS);
 }
 
-type Steps = Pick<Trends, 'from' | 'step_seconds'>;
+interface CurveProps extends Series {
+  readonly steps: Pick<Trends, 'from' | 'step_seconds'>;
+  /** All of them, in words. */
+  readonly within: string;
+}
 
 const HEIGHT = 64;
 const LABELS = 4;
 const COLORS = ['accent', 'failed'];
 
 /** A curve, with the same numbers as a table. */
-function Curve({ title, lines, summary, text, steps }: Series & { steps: Steps }): VNode {
+function Curve({ title, lines, text, isDelay, note = '', steps, within }: CurveProps): VNode {
   const stepMs = steps.step_seconds * SECOND_MS;
   const time = (at: number) => timeText(Date.parse(steps.from) + at * stepMs, stepMs);
   const most = Math.max(...lines.flatMap(([, values]) => values.map((value) => value ?? 0)));
@@ -162,6 +146,7 @@ function Curve({ title, lines, summary, text, steps }: Series & { steps: Steps }
   const pointsOf = (values: Values) =>
     values.map((value, x) => `${x} ${HEIGHT - ((value ?? 0) / (most || 1)) * (HEIGHT - 4)}`).join('L');
   const [[, main = []] = []] = lines;
+  const summary = isDelay ? `at most ${text(most)}` : `${text(sum(main))} in ${within}${note}`;
   const line = ([, values]: Series['lines'][number], index: number) =>
     (index === 0 || values.some(Boolean)) &&
     html`<path fill="none" stroke=${`var(--${COLORS[index]})`} stroke-width="1.5" d=${`M${pointsOf(values)}`} vector-effect="non-scaling-stroke" />`;

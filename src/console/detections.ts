@@ -87,24 +87,18 @@ function Search({ route }: { route: Route }): VNode {
     kept: { mode: 'search' },
     submit: 'Search',
     more: 'Continue the search',
-    // One step of a search is short, and finds few or none.
-    enough: FOUND_ENOUGH,
+    // One step of a search is short, and finds few or none: with so many rows it waits for somebody who wants more.
+    enough: 20,
     rowsOf: ({ detections }) => detections,
     noteOf({ total }, { next, searched_to }, { length }) {
       const back = (searched_to ?? to).slice(0, 10);
-      const soFar =
-        length < FOUND_ENOUGH
-          ? `Searching: it has come back to ${back}.`
-          : `Searched back to ${back}; earlier days were not searched yet.`;
+      const soFar = `Searched back to ${back}; earlier days were not searched yet.`;
       const reached = next === null ? 'The period was searched to its end.' : soFar;
       return html`<p class="soft live-note" role="status">${shownOf(length, total, 'detection')}. ${reached}</p>`;
     },
     empty: 'None so far.',
   });
 }
-
-/** Rows after which a search waits for somebody who wants more. */
-const FOUND_ENOUGH = 20;
 
 /** `50 of 12,345 detections` */
 function shownOf(rows: number, total: DetectionsPage['total'], what: string): string {

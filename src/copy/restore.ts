@@ -13,7 +13,7 @@ import { removedSince } from '../auth/removal.ts';
 import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { type Epoch, streamWriter } from '../ingest/apply/stream-writer.ts';
-import { orphanedFiles } from '../ingest/files/finished-file.ts';
+import { orphanedFiles } from '../ingest/files/orphaned.ts';
 import { REMOVE } from '../log/compact.ts';
 import { findTail } from '../log/log-reader.ts';
 import { recoverDetections } from '../log/recover.ts';

@@ -11,7 +11,6 @@ import type { CopySettings } from '../ingest/threads/ingest-messages.ts';
 import type { Standby, StandbyParts } from '../ingest/threads/ingest-thread.ts';
 import { waitForRoom } from '../ingest/threads/retry-pauses.ts';
 import { applyAfter } from '../log/apply-log.ts';
-import type { Commit } from '../log/format.ts';
 import { encodeFrame } from '../log/frame.ts';
 import { commitsBackwards, findTail } from '../log/log-reader.ts';
 import { commitAfter, type LogWriter, logWriter } from '../log/log-writer.ts';
@@ -67,6 +66,8 @@ export function createStandby(): Standby {
         wake = () => parts.timer.wake();
         recovered = { ...recovered, log: await follow(copy, folder, asked, parts) };
         wake = null;
+        // Asked for meanwhile: it is the writer already.
+        for (const { resolve } of asked.splice(0)) resolve();
       }
       recovered = await beginEpoch(recovered, folder, (error) => waitForRoom(error, parts));
       parts.setCondition('disk full', null);
@@ -182,14 +183,11 @@ export class Follower {
   #generation: string | null = null;
   /** The change of access.db that was read last. */
   #change = 0;
-  /** The last entry of the log. */
-  #newest: Commit | null;
 
   constructor(options: FollowOptions, { db, log }: Pick<Recovered, 'db' | 'log'>) {
     this.#options = options;
     this.#db = db;
     this.log = log;
-    this.#newest = commitsBackwards(options.folder.log).next().value ?? null;
   }
 
   /**
@@ -222,7 +220,7 @@ export class Follower {
   #notePromotion(): void {
     const { folder } = this.#options;
     const note = readRole(folder);
-    const { entry = 0, id = '', operation } = this.#newest ?? {};
+    const { entry = 0, id = '', operation } = this.log.last ?? {};
     if (operation?.kind !== PROMOTE || operation.machine !== note.machine || note.promoted) return;
     if (![...keptCopies(folder).values()].some(({ ids }) => ids.includes(id))) return;
     const epoch_due = typeof operation.epoch === 'number' ? operation.epoch : null;
@@ -299,10 +297,7 @@ export class Follower {
       await this.#takeLog(copied, first);
     this.#generation = copied.generation;
     try {
-      for await (const part of entriesIn(copied, this.log.last)) {
-        this.log.adopt(part);
-        this.#newest = part.commit ?? this.#newest;
-      }
+      for await (const part of entriesIn(copied, this.log.last)) this.log.adopt(part);
     } finally {
       this.log.rollback();
     }
@@ -318,9 +313,7 @@ export class Follower {
     this.log.close();
     // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
     await takeLog(copied, log, () => rewrite(this.#db));
-    const tail = findTail(log);
-    this.log = logWriter({ folder: log }, tail);
-    this.#newest = tail.last;
+    this.log = logWriter({ folder: log }, findTail(log));
     if ((readLogMark(this.#db)?.entry ?? 0) < first)
       throw new DatabaseBehind('detections.db is older than the log of the copy, which was compacted');
     await this.#applyRest();

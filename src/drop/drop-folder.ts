@@ -6,19 +6,11 @@ import { fstatSync, fsyncSync, lstatSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FSWatcher } from 'chokidar';
-import {
-  compareFiles,
-  type ExportFileName,
-  type NameParser,
-  nameParser,
-  type OwnNames,
-  parseFileName,
-  windowReadiness,
-} from '../exports/file-name.ts';
+import { compareFiles, type NameParser, nameParser, parseFileName } from '../exports/file-name.ts';
 import { type ExportSource, type FileSnapshot, isSameSnapshot } from '../exports/unpacking.ts';
 import { isErrorCode, misconfigured, reasonOf, unlessCode } from '../refused.ts';
 import { type DataFolder, isThere, syncFolder, syncName } from '../store/folder.ts';
-import { SECOND_MS, WINDOW_MS } from '../time.ts';
+import { SECOND_MS } from '../time.ts';
 import { unlessFileError } from './file-errors.ts';
 import {
   ForeignFolder,
@@ -33,28 +25,15 @@ import {
   syncIn,
   writeIn,
 } from './own-folder.ts';
-import { type KnownFiles, type Named, type Place, SCANNED_FILES_MAX, waitingFiles } from './waiting-names.ts';
-
-export interface DropSettings {
-  readonly quiet_ms: number;
-  readonly truncated_seconds: number;
-  /** Other names of export files; without them, there are none. */
-  readonly file_names?: OwnNames;
-}
-
-/**
- * A dropped file is ready to be read when it did not change for `quiet_ms`, its window has ended, and if it looks cut off, it had
- * `truncated_seconds` to grow. Times that the file carries do not count: copying tools set them.
- */
-type Readiness =
-  | {
-      readonly kind: 'export';
-      readonly file: ExportFileName;
-      /** Its time to grow is over: if it is truncated, it is damaged. */
-      readonly isFinal: boolean;
-    }
-  | { readonly kind: 'refused'; readonly reason: string }
-  | { readonly kind: 'wait'; readonly waitMs: number };
+import { type DropSettings, type Readiness, readiness } from './readiness.ts';
+import {
+  type KnownFiles,
+  type Named,
+  type Place,
+  SCANNED_FILES_MAX,
+  takenFiles,
+  waitingFiles,
+} from './waiting-names.ts';
 
 export type Waiting = Place & { readonly snapshot: FileSnapshot } & Exclude<Readiness, { kind: 'wait' }>;
 
@@ -85,6 +64,7 @@ export class DropFolder {
   readonly #settings: DropSettings;
   readonly #monotonicMs: () => number;
   #remembered = new Map<string, Remembered>();
+  #lastNumber: number | null = null;
   #watcher: FSWatcher | null = null;
   #isClosed = false;
 
@@ -206,6 +186,13 @@ export class DropFolder {
     return memory !== undefined && isSameSnapshot(memory.snapshot, snapshot) ? memory : undefined;
   }
 
+  /** An ingest number that no file has or had in this run. @param lastRecorded the highest one with a record */
+  nextNumber(lastRecorded: number): number {
+    this.#lastNumber ??= takenFiles(this.root).reduce((last, { number }) => Math.max(last, number), 0);
+    this.#lastNumber = Math.max(this.#lastNumber, lastRecorded) + 1;
+    return this.#lastNumber;
+  }
+
   takenPath(number: number, name: string): string {
     return join('.taken', `${number}.${shortName(name)}`);
   }
@@ -301,31 +288,4 @@ function snapshotOf(path: string, isPutAway = false): FileSnapshot | 'gone' | 'i
   if (!stats.isFile() || isLinked) return 'ignored';
   const { size, mtimeNs, ino, dev } = stats;
   return { size, mtimeNs, ino, dev };
-}
-
-/** @param seen `isTruncated`: it was read in this state, and its compressed data was cut off */
-function readiness(
-  named: Named,
-  seen: { readonly size: bigint; readonly unchangedMs: number; readonly isTruncated: boolean },
-  settings: DropSettings,
-  nowMs: number,
-): Readiness {
-  const { unchangedMs } = seen;
-  if (unchangedMs < settings.quiet_ms) return { kind: 'wait', waitMs: settings.quiet_ms - unchangedMs };
-  if (named.kind === 'refused') return { kind: 'refused', reason: named.reason };
-  const { file } = named;
-  if (file.window_start !== null) {
-    const due = windowReadiness(file.window_start, nowMs);
-    if (due === 'too far ahead') {
-      const reason =
-        'the window is more than a day in the future. The name must contain the start of the window in UTC; also check the clocks of the writer and of this machine';
-      return { kind: 'refused', reason };
-    }
-    if (due === 'early') return { kind: 'wait', waitMs: file.window_start + WINDOW_MS - nowMs };
-  }
-  // Only time tells a file that is empty on purpose from one that is about to be written.
-  const needsTime = seen.isTruncated || (seen.size === 0n && !/\.(gz|zst)$/.test(file.name));
-  const restMs = settings.truncated_seconds * SECOND_MS - unchangedMs;
-  if (needsTime && restMs > 0) return { kind: 'wait', waitMs: restMs };
-  return { kind: 'export', file, isFinal: restMs <= 0 };
 }

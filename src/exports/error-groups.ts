@@ -3,6 +3,7 @@ import { counted } from '../counted.ts';
 import type { RowError } from './check-row.ts';
 
 export interface LineError extends RowError {
+  /** 0: the file as a whole. */
   readonly line: number;
 }
 
@@ -115,7 +116,8 @@ export function firstErrorText({ errors = [], errors_total = errors.length }: Pa
   const [first] = errors;
   if (first === undefined) return null;
   const more = errors_total > 1 ? `; ${counted(errors_total - 1, 'more error')}` : '';
-  return `line ${first.line}${first.column === null ? ': ' : ', '}${errorText(first)}${more}`;
+  const line = first.line === 0 ? '' : `line ${first.line}${first.column === null ? ': ' : ', '}`;
+  return `${line}${errorText(first)}${more}`;
 }
 
 /** Truncates a long value: it is shown only so that a person can find the row. */

@@ -15,7 +15,11 @@ import { isObject } from '../is-object.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { LogDamage } from '../store/log-errors.ts';
 
-/** The lines for what a connection changed since they were last taken. @param tables tables of the main database, each with a primary key */
+/**
+ * @param tables tables of the main database, each with a primary key
+ * @returns takes what the connection changed since it was last called: lines as one text, empty if nothing did. Call it within
+ *   the transaction
+ */
 export function noteEffects(db: Database, tables: readonly string[]) {
   db.exec('CREATE TEMP TABLE effect (number INTEGER PRIMARY KEY, line TEXT NOT NULL)');
   for (const table of tables) {
@@ -30,13 +34,10 @@ export function noteEffects(db: Database, tables: readonly string[]) {
   }
   const select = db.prepare<[], string>('SELECT line FROM temp.effect ORDER BY number').pluck();
   const clear = db.prepare('DELETE FROM temp.effect');
-  return {
-    /** @returns the lines as one text; empty if nothing changed. Call it within the transaction */
-    take(): string {
-      const lines = select.all().map((line) => `${line}\n`);
-      if (lines.length > 0) clear.run();
-      return lines.join('');
-    },
+  return (): string => {
+    const lines = select.all().map((line) => `${line}\n`);
+    if (lines.length > 0) clear.run();
+    return lines.join('');
   };
 }
 

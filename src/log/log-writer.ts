@@ -27,6 +27,9 @@ export function commitAfter(last: Mark | null, operation: Operation, nowMs: numb
   };
 }
 
+/** The last entry; a log that begins in the middle has none, and only its mark counts. */
+type LastEntry = Mark & Partial<Pick<Commit, 'operation'>>;
+
 export type LogWriter = ReturnType<typeof logWriter>;
 
 /**
@@ -35,7 +38,7 @@ export type LogWriter = ReturnType<typeof logWriter>;
  */
 export function logWriter(
   { folder, segmentBytes = SEGMENT_BYTES }: { readonly folder: string; readonly segmentBytes?: number },
-  tail: { readonly last: Mark | null; readonly segment: Tail['segment'] },
+  tail: { readonly last: LastEntry | null; readonly segment: Tail['segment'] },
 ) {
   let { last } = tail;
   /** Null: the next entry starts a segment. */
@@ -140,7 +143,7 @@ export function logWriter(
 
   return {
     ...{ appendFrame, sync, close },
-    get last(): Mark | null {
+    get last(): LastEntry | null {
       return last;
     },
     get isPending(): boolean {

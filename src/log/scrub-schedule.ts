@@ -2,7 +2,7 @@
  * Starts `wirewatch verify` on a schedule, as a process of low priority. The record of the last one, whoever started it,
  * determines when the next is due: a restart changes nothing.
  */
-import { type Outcome, type OwnProcess, runCommand } from '../own-process.ts';
+import { type OwnProcess, type Printed, runCommand } from '../own-process.ts';
 import { paced } from '../pace.ts';
 import { dataFolder } from '../store/folder.ts';
 import { HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
@@ -48,10 +48,11 @@ export function startScrubs(options: ScrubScheduleOptions, run = runCommand) {
     if (running !== null || isClosed || performance.now() < notBeforeMs || !isDue(last)) return;
     notBeforeMs = performance.now() + RETRY_MS;
     running = run(['verify', '--data', data]);
-    void running.outcome.then((outcome) => {
+    const ended = running.printed.catch((error: Error) => error);
+    void ended.then((printed) => {
       running = null;
       if (isClosed) return;
-      tell(options, outcome);
+      tell(options, printed);
       // The process has written its record.
       check();
     });
@@ -70,16 +71,14 @@ export function startScrubs(options: ScrubScheduleOptions, run = runCommand) {
   };
 }
 
-function tell({ log }: ScrubScheduleOptions, outcome: Outcome): void {
-  if (outcome.kind === 'failed') {
-    const { detail } = outcome;
-    log('warn', 'cannot compare detections.db with the log: trying again within an hour', { detail });
-    return;
-  }
-  const { entry, not_compared } = outcome.printed;
-  if (not_compared !== null)
-    log('warn', 'detections.db was not compared with the log', { reason: not_compared });
-  else log('info', 'detections.db was compared with the log', { entry });
+function tell({ log }: ScrubScheduleOptions, printed: Printed | Error): void {
+  if (printed instanceof Error)
+    log('warn', 'cannot compare detections.db with the log: trying again within an hour', {
+      detail: printed.message,
+    });
+  else if (printed.not_compared !== null)
+    log('warn', 'detections.db was not compared with the log', { reason: printed.not_compared });
+  else log('info', 'detections.db was compared with the log', { entry: printed.entry });
 }
 
 function report({ log, onDamage }: ScrubScheduleOptions, record: ScrubRecord): void {

@@ -24,11 +24,10 @@ export const INGEST = [
       label: 'Replay files',
       will: 'The files in archive/ that were first applied between these times are read again; without times, every file is. Detections that differ get a new version, which clients receive; equal ones stay unchanged.',
     },
-    // One of another period is another one: whoever waited for it would be told that theirs is done.
-    job: ({ from, to }) =>
+    // One of another period is another one, and so is one that began before a licence or a subscription changed: whoever
+    // waited for it would be told that theirs is done.
+    job: ({ from, to }, { access }) => [
       joined(' ', [from !== undefined && `from ${formatMs(from)}`, to !== undefined && `to ${formatMs(to)}`]),
-    // Nor may one pass that began before a licence or a subscription changed.
-    jobState: ({ access }) => [
       listAccounts(access()).map(({ print_metadata }) => print_metadata),
       listSubscriptions(access()),
     ],
@@ -100,7 +99,7 @@ the database has. If it refuses, restore a backup.`,
     label: 'Rewrite the log',
     will: 'The log is rewritten from the database: shorter, without removed rows and damage. Reads and new windows continue.',
   },
-  job: () => '',
+  job: () => [''],
   async run(context) {
     const request = { kind: 'compact' } as const;
     context.change((access) => noteOperation(access, request));

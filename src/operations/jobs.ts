@@ -7,6 +7,7 @@ import { type Actor, actorText } from '../auth/actor.ts';
 import { reasonOf } from '../refused.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
+import type { Subject } from './operation.ts';
 import type { Outcome } from './problem.ts';
 
 export const JOB = Type.Object({
@@ -24,11 +25,11 @@ export type Job = Static<typeof JOB>;
 type Tell = (progress: string) => void;
 type Work = (tell: Tell) => Promise<Outcome>;
 
-/** `state`: what it depends on; a job that was begun with another is not joined. */
-interface Asked extends Pick<Job, 'operation' | 'subject'> {
+interface Asked {
+  readonly operation: string;
+  readonly subject: Subject;
   readonly by: Actor;
   readonly nowMs: number;
-  readonly state: unknown;
 }
 
 interface Running {
@@ -52,13 +53,13 @@ export class Jobs {
 
   /** Begins a job, or joins the one that runs. @param onProgress called with each change, in words */
   run(asked: Asked, onProgress: Tell, work: Work): Running {
-    const key = JSON.stringify([asked.operation, asked.subject, asked.state]);
+    const key = JSON.stringify([asked.operation, asked.subject]);
     const running = this.#running.get(key) ?? this.#begin(key, asked, work);
     running.listeners.add(onProgress);
     return running;
   }
 
-  #begin(key: string, { operation, subject, by, nowMs }: Asked, work: Work): Running {
+  #begin(key: string, { operation, subject: [subject], by, nowMs }: Asked, work: Work): Running {
     this.#lastId += 1;
     const begun = { id: this.#lastId, operation, subject, by: actorText(by), started_at: formatMs(nowMs) };
     const job: Job = { ...begun, state: 'running', text: '' };

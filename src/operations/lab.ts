@@ -130,7 +130,7 @@ const FAULT = {
 const faultId = texts('id', (text) => /^f\d{1,9}$/.test(text), 'the id of a fault, such as f1');
 
 /** Its examples are without `lab`. */
-type LabDescription = Omit<Description<Members, unknown>, 'members' | 'job' | 'jobState' | 'run' | 'text'> & {
+type LabDescription = Omit<Description<Members, unknown>, 'members' | 'job' | 'run' | 'text'> & {
   readonly members: Members;
 };
 

@@ -77,6 +77,9 @@ export interface Context {
   } | null;
 }
 
+/** Of a job. */
+export type Subject = readonly [text: string, ...state: unknown[]];
+
 export interface Description<Own extends Members, Value> {
   /** In lower case, without a full stop, as a line of a list. */
   readonly summary: string;
@@ -90,10 +93,11 @@ export interface Description<Own extends Members, Value> {
   readonly creates?: boolean;
   /** Whether it reads the drop folder: a command on a stopped installation may have to be told where that is. */
   readonly readsDrop?: boolean;
-  /** For what may take longer than a request: of its kind, one at a time runs for each subject. */
-  readonly job?: (values: ValuesOf<Own>) => string;
-  /** What its job depends on besides: who asks when that has changed does not wait for one that began before. */
-  readonly jobState?: (context: Pick<Context, 'access'>) => unknown;
+  /**
+   * For what may take longer than a request: of its kind, one at a time runs for each subject. What it depends on besides
+   * follows: who asks when that has changed does not wait for one that began before.
+   */
+  readonly job?: (values: ValuesOf<Own>, context: Pick<Context, 'access'>) => Subject;
   /** For what cannot be taken back: a person types the value of this member to confirm it. */
   readonly confirmedBy?: keyof Own & string;
   readonly run: (context: Context, values: ValuesOf<Own>) => Outcome<Value> | Promise<Outcome<Value>>;
@@ -122,7 +126,7 @@ export interface Operation extends Omit<Description<Members, unknown>, 'members'
   readonly kind: 'act' | 'read';
   readonly members: Members;
   /** The subject of its job; absent if it takes no longer than a request. */
-  readonly job?: (given: unknown) => string;
+  readonly job?: (given: unknown, context: Pick<Context, 'access'>) => Subject;
   /** @param given its members, as JSON @throws Refused */
   readonly run: (context: Context, given: unknown) => Promise<Outcome>;
   readonly text: (value: unknown) => string | null;
@@ -148,7 +152,7 @@ function describing(kind: Operation['kind']) {
       name,
       kind,
       members,
-      ...(job && { job: (given) => job(values(given)) }),
+      ...(job && { job: (given, context) => job(values(given), context) }),
       run: async (context, given) => run(context, values(given)),
       // What an operation prints is what it returned, also after a way through JSON.
       text: (value) => shown(value as Value),

@@ -1,7 +1,8 @@
 /** What an operation answers over HTTP: its outcome, or why it was refused. */
 import { STATUS_CODES } from 'node:http';
 import { type Static, Type } from '@sinclair/typebox';
-import { Refused, type RefusedCode, reasonOf } from '../refused.ts';
+import { PROBLEMS } from '../problem-titles.ts';
+import { Refused, type RefusedCode } from '../refused.ts';
 
 export interface Outcome<Value = unknown> {
   readonly value: Value;
@@ -13,14 +14,12 @@ export interface Outcome<Value = unknown> {
   readonly failed?: boolean;
 }
 
-const STATUS: Readonly<Partial<Record<RefusedCode, number>>> = {
-  invalid_request: 400,
-  usage: 400,
-  forbidden: 403,
-  not_found: 404,
-  failed: 409,
-  configuration: 409,
-  unavailable: 503,
+/** Also of what only an operation is refused for. */
+const REFUSALS: Readonly<Record<RefusedCode, { readonly status: number }>> = {
+  ...PROBLEMS,
+  usage: { status: 400 },
+  failed: { status: 409 },
+  configuration: { status: 409 },
 };
 
 /** JSON, with absent members filled in. */
@@ -50,14 +49,10 @@ export function problemDocument(status: number, detail: string, code: string): P
 }
 
 /** What a problem document says, as it was thrown. */
-export function errorOf({ code, detail }: ProblemDocument): Error {
-  return Object.hasOwn(STATUS, code) ? new Refused(code as RefusedCode, detail) : new Error(detail);
+export function errorOf({ code, detail }: ProblemDocument): Refused {
+  return new Refused(code as RefusedCode, detail);
 }
 
-/** Null for what is no refusal, but a fault of the program or the machine. */
-export function refusalDocument(error: unknown): ProblemDocument | null {
-  const status = error instanceof Refused ? (STATUS[error.code] ?? 500) : 500;
-  return error instanceof Refused && status !== 500
-    ? problemDocument(status, reasonOf(error), error.code)
-    : null;
+export function statusOf({ code }: Refused): number {
+  return REFUSALS[code].status;
 }

@@ -1,7 +1,7 @@
 /** Operations on the whole machine: a backup and a verification, by own commands in processes of low priority; taking over. */
 import { noteOperation } from '../auth/audit.ts';
 import { counted, grouped } from '../counted.ts';
-import type { OwnProcess } from '../own-process.ts';
+import type { OwnProcess, Printed } from '../own-process.ts';
 import { failed, reasonOf } from '../refused.ts';
 import { act, type Context } from './operation.ts';
 
@@ -11,7 +11,7 @@ export const PROCESS_OPERATIONS = [
   act('backup', {
     summary: 'bring the copy up to date',
     examples: [],
-    job: () => '',
+    job: () => [''],
     form: { label: 'Back up now', will: 'The copy is brought up to date. Reads and ingest continue.' },
     async run(context) {
       const { dataFolder, ingest, copy } = context.config;
@@ -32,7 +32,7 @@ export const PROCESS_OPERATIONS = [
   act('verify', {
     summary: 'compare the databases with their logs',
     examples: [],
-    job: () => '',
+    job: () => [''],
     form: {
       label: 'Verify now',
       will: 'The log is read to its end and the database compared with it. This may take minutes; reads and ingest continue.',
@@ -55,32 +55,29 @@ finds the number taken: it stops ingest, and answers 503. What it ingested and h
 by 1,000, positions continue a year ahead, and archived files without a record are read again. With [copy] wait,
 nothing is lost, and both continue.`,
     examples: ['promote', 'promote --data /var/lib/wirewatch'],
-    job: () => '',
+    job: () => [''],
     form: {
       label: 'Make this machine the writer',
       will: 'This standby takes over: it ingests from now on. The old writer notices that within seconds of reaching the copy, stops ingest and answers 503. What it read and had not copied is lost, unless copy.wait is set; clients are told that versions went up.',
       isGrave: true,
     },
     async run(context) {
-      const isNew = await context.promote();
-      return {
-        value: { role: 'writer', promoted: isNew },
-        done: isNew ? 'This machine is the writer now.' : 'This machine is the writer already.',
-        warning: isNew ? notePromotion(context) : null,
-      };
+      if (!(await context.promote()))
+        return {
+          value: { role: 'writer', promoted: false },
+          done: 'This machine is the writer already.',
+        };
+      const promoted = { value: { role: 'writer', promoted: true }, done: 'This machine is the writer now.' };
+      // Nothing undoes it where the audit trail cannot take it.
+      try {
+        context.change((access) => noteOperation(access, { kind: 'promote' }));
+        return promoted;
+      } catch (error) {
+        return { ...promoted, warning: `The audit trail does not have this promotion: ${reasonOf(error)}` };
+      }
     },
   }),
 ];
-
-/** Nothing undoes it where the audit trail cannot take it. @returns the warning for that; null: it is there */
-function notePromotion({ change }: Context): string | null {
-  try {
-    change((access) => noteOperation(access, { kind: 'promote' }));
-    return null;
-  } catch (error) {
-    return `The audit trail does not have this promotion: ${reasonOf(error)}`;
-  }
-}
 
 export async function endProcesses(): Promise<void> {
   await Promise.all([...running].map((process) => process.giveUp()));
@@ -92,12 +89,10 @@ async function inProcess(
   kind: string,
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
-): Promise<Readonly<Record<string, unknown>>> {
+): Promise<Printed> {
   context.change((access) => noteOperation(access, { kind }));
   const { runCommand } = await import('../own-process.ts');
   const process = runCommand(args, settings);
   running.add(process);
-  const outcome = await process.outcome.finally(() => running.delete(process));
-  if (outcome.kind === 'failed') throw failed(outcome.detail);
-  return outcome.printed;
+  return process.printed.finally(() => running.delete(process));
 }

@@ -8,12 +8,13 @@ import { openRemovals, type Removed, removeAccount, removeSubscription } from '.
 import { findSubscription } from '../auth/subscriptions.ts';
 import { counted } from '../counted.ts';
 import { type Database, writing } from '../store/database.ts';
-import { countRows, type RowCounts } from '../store/subscription-rows.ts';
+import { countRows } from '../store/subscription-rows.ts';
 import { required } from './member.ts';
 import { ACCOUNT_MEMBERS, SUBSCRIPTION_MEMBERS } from './members.ts';
 import { act, type Context } from './operation.ts';
 import type { Outcome } from './problem.ts';
 
+const NO_ROWS = { detections: 0, versions: 0 };
 const WAITS = 'Clients lose access at once, and the command waits until all rows are deleted';
 
 export const REMOVALS = [
@@ -28,15 +29,12 @@ export const REMOVALS = [
       will: 'The account, its keys, its subscriptions and their detections are removed. Its clients are refused from now on (401). This cannot be undone.',
       isGrave: true,
     },
-    job: ({ id }) => id,
+    job: ({ id }) => [id],
     confirmedBy: 'id',
     run(context, { id }) {
       const access = context.access();
-      return remove(context, 'account', id, {
-        open: findAccount(access, id) === null ? openRemovals(access, id) : [],
-        work: (db) => removeAccount(db, id),
-        entries: context.config.preseed.accounts,
-      });
+      const open = findAccount(access, id) === null ? openRemovals(access, id) : [];
+      return remove(context, 'account', id, open, (db) => removeAccount(db, id));
     },
   }),
   act('subscription remove', {
@@ -50,33 +48,26 @@ export const REMOVALS = [
       will: 'The subscription and its detections are removed. No client can read it from now on. This cannot be undone.',
       isGrave: true,
     },
-    job: ({ id }) => `${id}`,
+    job: ({ id }) => [`${id}`],
     confirmedBy: 'id',
     run(context, { id }) {
       const access = context.access();
-      return remove(context, 'subscription', id, {
-        open: findSubscription(access, id) === null ? openRemovals(access).filter((open) => open === id) : [],
-        work: (db) => removeSubscription(db, id),
-        entries: context.config.preseed.subscriptions,
-      });
+      const isOpen = findSubscription(access, id) === null && openRemovals(access).includes(id);
+      return remove(context, 'subscription', id, isOpen ? [id] : [], (db) => removeSubscription(db, id));
     },
   }),
 ];
 
-interface Removal {
-  /** The subscriptions of one that is removed already, whose rows are still being deleted; empty while it exists. */
-  readonly open: readonly number[];
-  /** @throws Refused if it does not exist */
-  readonly work: (access: Database) => Removed;
-  /** Those of its kind in the configuration. */
-  readonly entries: readonly { readonly id: string | number }[];
-}
-
+/**
+ * @param open the subscriptions of one that is removed already, whose rows are still being deleted; empty while it exists
+ * @param work throws Refused if it does not exist
+ */
 async function remove(
   context: Context,
   noun: 'account' | 'subscription',
   id: string | number,
-  { open, work, entries }: Removal,
+  open: readonly number[],
+  work: (access: Database) => Removed,
 ): Promise<Outcome> {
   const request = (subscriptions: readonly number[]) => ({ kind: 'remove', subscriptions }) as const;
   // Null: it was removed before, and interrupted.
@@ -85,7 +76,8 @@ async function remove(
       const result = open.length > 0 ? null : work(access);
       noteOperation(access, request(result?.subscriptions ?? open));
       // Counted before the ingest thread can delete them.
-      return result && { ...result, ...rowsOf(context.detections(), result.subscriptions) };
+      const db = context.detections();
+      return result && { ...result, ...(db === null ? NO_ROWS : countRows(db, result.subscriptions)) };
     }),
   );
   const { left_in_log } = await context.ingest(request(removed?.subscriptions ?? open));
@@ -94,7 +86,8 @@ async function remove(
       value: { [noun]: id, subscriptions: open, left_in_log },
       done: `${noun === 'account' ? 'Account' : 'Subscription'} ${id} had already been removed. Now its rows are deleted, too. ${logText(left_in_log)}`,
     };
-  const configured = context.kind === 'appliance' && entries.some((entry) => entry.id === id);
+  const configured =
+    context.kind === 'appliance' && context.config.preseed[`${noun}s`].some((entry) => entry.id === id);
   const { keys_without_subscriptions: idle } = removed;
   return {
     value: { [noun]: id, ...removed, left_in_log, configured },
@@ -107,10 +100,6 @@ async function remove(
         `${context.config.configFile} still has an entry for ${noun} ${id}: the next start will add it again, without detections. Remove the entry.`,
     ],
   };
-}
-
-function rowsOf(db: Database | null, subscriptions: readonly number[]): RowCounts {
-  return db === null ? { detections: 0, versions: 0 } : countRows(db, subscriptions);
 }
 
 function logText(left: string | null): string {

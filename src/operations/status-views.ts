@@ -162,14 +162,10 @@ function ingestText(status: IngestStatus): string {
 }
 
 function fileRow({ number, file, outcome, report }: FileDocument) {
-  const { rows, created, updated } = report;
-  return { number, file, outcome, rows, created, updated, why: whyText(report) };
-}
-
-/** Why a file was not applied, with its first error, or what its rows have lost. */
-function whyText(report: FileDocument['report']): string | null {
-  const { urls_withheld = 0 } = report;
-  return firstErrorText(report) ?? report.reason ?? (urls_withheld > 0 ? withheldText(urls_withheld) : null);
+  const { rows, created, updated, reason, urls_withheld = 0 } = report;
+  // Why it was not applied, with its first error, or what its rows have lost.
+  const why = firstErrorText(report) ?? reason ?? (urls_withheld > 0 ? withheldText(urls_withheld) : null);
+  return { number, file, outcome, rows, created, updated, why };
 }
 
 export function withheldText(rows: number): string {

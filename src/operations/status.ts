@@ -7,7 +7,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { listeningUrl } from '../config/listening.ts';
-import { type Config, dropNames, enabledExports, holdRules, loadConfig, settingIn } from '../config/load.ts';
+import { dropNames, enabledExports, holdRules, loadConfig, settingIn } from '../config/load.ts';
 import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
@@ -34,7 +34,7 @@ import { readPause } from '../ingest/operator-pause.ts';
 import { readScrubRecord } from '../log/scrub-findings.ts';
 import { bytesOf, listSegments } from '../log/segment.ts';
 import { reasonOf, unlessError } from '../refused.ts';
-import { type Database, sizeOf } from '../store/database.ts';
+import { sizeOf } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { isLocked } from '../store/locks.ts';
 import { type Role, readRole, roleOf } from '../store/role.ts';
@@ -83,7 +83,11 @@ export async function readStatus(sources: StatusSources) {
   const { exports, not_applied, applying, versions, unreadable, followers } = ledger;
   const { drop } = config.ingest;
   const silent = isListed ? null : unanswering(drop);
-  const dropped = isListed ? unlessError(null, () => droppedFiles(config, ledger.db)) : null;
+  const listDrop = () => {
+    const known = ledger.db === null ? undefined : knownFiles(ledger.db, holdRules(config));
+    return waitingFiles(dropNames(config), known, SCANNED_FILES_MAX);
+  };
+  const dropped = isListed ? unlessError(null, listDrop) : null;
   // The first start makes it.
   const isExpected = dropped === null && ledger.db !== null;
   const drop_unreadable = silent ?? (isExpected ? unlistable(drop) : null);
@@ -181,12 +185,6 @@ function readLedger({ config, detections, nowMs }: StatusSources, keys: ActiveKe
     const alert = { name, of: '', since: nowMs, detail: `detections.db: ${unreadable}` } as const;
     return { ...nothing, alerts: [alertDocument(alert)], unreadable };
   }
-}
-
-/** Export files in the drop folder: those that are read in their turn, and those that are held. */
-function droppedFiles(config: Config, db: Database | null) {
-  const known = db === null ? undefined : knownFiles(db, holdRules(config));
-  return waitingFiles(dropNames(config), known, SCANNED_FILES_MAX);
 }
 
 /** Files of windows that have not ended wait for that. */

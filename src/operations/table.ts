@@ -29,11 +29,9 @@ export const OPERATIONS: readonly Operation[] = [
   ...LAB,
 ];
 
-const BY_PATH = new Map(OPERATIONS.map((operation) => [pathOf(operation), operation]));
-
 /** @param path as it stands in an address: `key-create` */
 export function operationAt(path: string): Operation | null {
-  return BY_PATH.get(path) ?? null;
+  return OPERATIONS.find((operation) => pathOf(operation) === path) ?? null;
 }
 
 /** The operations of a group of commands, such as `key`, or the one that is a command itself. */

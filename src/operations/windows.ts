@@ -115,7 +115,7 @@ export const WINDOWS = [
       title: 'Expect windows only from',
       will: 'Windows before this one no longer count as missing or abandoned. Later ones are checked at once.',
     },
-    job: ({ export: exportName, start }) => nameOf(exportName, start),
+    job: ({ export: exportName, start }) => [nameOf(exportName, start)],
     async run(context, { export: exportName, start }) {
       const from = formatMs(start);
       if (start > context.nowMs)
@@ -150,8 +150,9 @@ function releaseOperation(release: Release) {
     examples: [`window ${name} newswire 20261121T1010Z`, `window ${name} newswire --all`],
     readsDrop: true,
     form: { label, will, fields: [] },
-    job: ({ export: exportName, start = [] }) =>
-      start.length === 0 ? exportName : start.map((startText) => nameOf(exportName, startText)).join(', '),
+    job: ({ export: exportName, start = [] }) => [
+      start.map((startText) => nameOf(exportName, startText)).join(', ') || exportName,
+    ],
     async run(context, { export: exportName, start: named = [], all = false }) {
       if (named.length > 0 === all)
         throw misused('expected either the start of a window, or of several, or --all');

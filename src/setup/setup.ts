@@ -29,7 +29,10 @@ export function setUp({ data, config, flags, service }: SetupChoices) {
   if (service === null) requireOwner({ root: data });
   const wanted = load(flags, devNull, data);
   const effective = existsSync(config) ? load({}, config, data) : wanted;
-  const settings = annotatedConfig(chosenOf(flags, wanted));
+  // The settings that were given as flags; folders absolute.
+  const given = FLAGS.filter(({ option }) => flags[option] !== undefined);
+  const chosen = given.map(({ setting }) => [setting, settingIn(wanted, setting)] as const);
+  const settings = annotatedConfig(new Map(chosen));
   if (service === null) {
     attempt(data, () => mkdirSync(data, { recursive: true, mode: 0o700 }));
     const start = `wirewatch serve --data ${pasted(data)} --config ${pasted(config)}`;
@@ -76,12 +79,6 @@ function reachable(data: string, program: UnitTerms['program'], effective: Confi
       `the service could not run ${hidden}, because home folders are hidden from it. Copy the program first (install -m 755 wirewatch /usr/local/bin/wirewatch), and run setup from there or name it with --program.`,
     );
   return { needed, optional, readable, ports: [server.port, admin.port] };
-}
-
-/** The settings that were given as flags; folders absolute. */
-function chosenOf(flags: SettingFlags, wanted: Config): Map<string, string | number> {
-  const given = FLAGS.filter(({ option }) => flags[option] !== undefined);
-  return new Map(given.map(({ setting }) => [setting, settingIn(wanted, setting)]));
 }
 
 /** Writes a file, complete or not at all, unless something has its name: then it is kept as it is. */

@@ -11,10 +11,12 @@ import { constants, existsSync, fstatSync, lstatSync, mkdirSync, readFileSync, r
 import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
-import type { Options } from 'better-sqlite3';
 import { isPacked, packedAddon } from '../packed.ts';
 import { misconfigured, reasonOf, unlessError } from '../refused.ts';
 import { openFile, writeWhole } from './folder.ts';
+
+/** On Windows, where there is none, Wirewatch does not run (build/targets.mjs). */
+const UID = process.getuid?.();
 
 let loaded: object | undefined;
 
@@ -36,15 +38,6 @@ export function nativeBinding(): object | undefined {
     setEnvironmentData(LOADED_FILE, file);
   }
   return loaded;
-}
-
-/**
- * Adds the addon to the options for `new Database(file, options)`, if it is needed. The published types of
- * better-sqlite3 do not know yet that it can be an object.
- */
-export function withNativeBinding(options: Options): Options {
-  const binding = nativeBinding();
-  return binding === undefined ? options : Object.assign({}, options, { nativeBinding: binding });
 }
 
 /** Loads the addon from the first folder that works. */
@@ -74,7 +67,6 @@ export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addo
  *   WIREWATCH_ADDON_DIR may be relative
  */
 export function addonFolders(environment: NodeJS.ProcessEnv): string[] {
-  const owner = process.getuid?.() ?? 'user';
   const below = (parent: string | undefined, ...names: string[]): string[] =>
     parent !== undefined && isAbsolute(parent) ? [join(parent, ...names)] : [];
   const override = environment.WIREWATCH_ADDON_DIR;
@@ -84,8 +76,8 @@ export function addonFolders(environment: NodeJS.ProcessEnv): string[] {
     // A user without an entry in the password file has no home.
     ...below(unlessError(undefined, homedir), '.cache', 'wirewatch'),
     ...below(environment.XDG_RUNTIME_DIR, 'wirewatch'),
-    ...below(environment.TMPDIR || environment.TEMP || '/tmp', `wirewatch-${owner}`),
-    ...(process.platform === 'linux' ? [`/dev/shm/wirewatch-${owner}`] : []),
+    ...below(environment.TMPDIR || environment.TEMP || '/tmp', `wirewatch-${UID}`),
+    ...(process.platform === 'linux' ? [`/dev/shm/wirewatch-${UID}`] : []),
   ];
   return [...new Set(folders)];
 }
@@ -95,14 +87,12 @@ export function addonFolders(environment: NodeJS.ProcessEnv): string[] {
  * @returns the folder's path, without links
  */
 function prepareFolder(folder: string): string {
-  const uid = process.getuid?.();
-  if (uid !== undefined) requireGuarded(nearestExisting(dirname(folder)), uid);
+  requireGuarded(nearestExisting(dirname(folder)));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const path = join(realpathSync(dirname(folder)), basename(folder));
   const found = lstatSync(path);
   if (!found.isDirectory()) throw new Error('not a folder, or a link to a folder');
-  if (uid === undefined) return path; // Windows protects the user's folders by access lists
-  if (found.uid !== uid) throw new Error(`belongs to user id ${found.uid}, not to ${uid}`);
+  if (found.uid !== UID) throw new Error(`belongs to user id ${found.uid}, not to ${UID}`);
   const mode = found.mode & 0o777;
   if (mode !== 0o700) throw new Error(`has mode ${mode.toString(8).padStart(4, '0')}, not 0700`);
   return path;
@@ -118,10 +108,10 @@ const STICKY = 0o1000;
  * Who can rename a parent folder could replace the file between the check and the loading. So no parent may belong to
  * another user (such as the home that sudo keeps) or be writable by others, except if it is sticky like /tmp.
  */
-function requireGuarded(folder: string, uid: number): void {
+function requireGuarded(folder: string): void {
   for (let at = folder; ; at = dirname(at)) {
     const found = lstatSync(at);
-    if (![0, uid, OVERFLOW_UID].includes(found.uid))
+    if (![0, UID, OVERFLOW_UID].includes(found.uid))
       throw new Error(`is in ${at}, which belongs to user id ${found.uid}`);
     if ((found.mode & OTHERS_WRITE) !== 0 && (found.mode & STICKY) === 0)
       throw new Error(`is in ${at}, which other users can write to`);
@@ -146,12 +136,9 @@ function placeFile(file: string, bytes: Uint8Array, digest: string): void {
 function isGenuine(file: string, length: number, digest: string): boolean {
   // Missing, a link, or unreadable: writing it again shows which.
   return unlessError(false, () => {
-    const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-    // Windows has neither of the two flags.
-    using opened = openFile(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0));
+    using opened = openFile(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     const found = fstatSync(opened.fd);
-    const uid = process.getuid?.();
-    const isOwn = uid === undefined || (found.uid === uid && (found.mode & OTHERS_WRITE) === 0);
+    const isOwn = found.uid === UID && (found.mode & OTHERS_WRITE) === 0;
     return isOwn && found.isFile() && found.size === length && sha256(readFileSync(opened.fd)) === digest;
   });
 }

@@ -9,7 +9,8 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { misconfigured, unlessCode } from '../refused.ts';
-import { type DataFolder, syncFolder, unusedTime } from './folder.ts';
+import { formatCompact, SECOND_MS } from '../time.ts';
+import { type DataFolder, isThere, syncFolder } from './folder.ts';
 
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
 /** The files and folders of an installation that a restore replaces, in this order. */
@@ -21,10 +22,13 @@ export function stateFiles(folder: DataFolder): string[] {
   return existsSync(folder.root) ? readdirSync(folder.root).filter((name) => STATE.test(name)) : [];
 }
 
-/** An unused path in the data folder for the new state. */
+/** A path in the data folder for the new state: of the first second whose two names nothing has yet. */
 export function incomingPath({ root }: DataFolder, nowMs: number): string {
-  const [incoming, aside] = [join(root, 'incoming-'), join(root, 'replaced-')];
-  return incoming + unusedTime(nowMs, (time) => [incoming + time, aside + time]);
+  for (let ms = nowMs; ; ms += SECOND_MS) {
+    const time = formatCompact(ms);
+    const [incoming, aside] = [join(root, `incoming-${time}`), join(root, `replaced-${time}`)];
+    if (!isThere(incoming) && !isThere(aside)) return incoming;
+  }
 }
 
 /** The folder of a restore that is not complete; null: there is none. */

@@ -6,7 +6,7 @@ import { crc32 } from 'node:zlib';
 import Driver from 'better-sqlite3';
 import { getOrMake } from '../get-or-make.ts';
 import { isErrorCode, misconfigured, Refused, unlessError } from '../refused.ts';
-import { withNativeBinding } from './addon.ts';
+import { nativeBinding } from './addon.ts';
 import { appearAs, isThere, syncFile } from './folder.ts';
 
 /** A `using` declaration closes it. */
@@ -205,7 +205,9 @@ function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Datab
     writeTemporaryTo(dirname(from));
     makePrivate(from);
   }
-  const db: Database = Object.assign(new Driver(from, withNativeBinding(driver)), {
+  // The published types do not know yet that the addon can be an object.
+  const options: Driver.Options = Object.assign({}, driver, { nativeBinding: nativeBinding() });
+  const db: Database = Object.assign(new Driver(from, options), {
     [Symbol.dispose]: () => void db.close(),
   });
   return prepared(db, () => {

@@ -23,7 +23,7 @@ import { stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrorCode, misconfigured, type Refused, reasonOf, unlessCode, unlessError } from '../refused.ts';
-import { formatCompact, SECOND_MS } from '../time.ts';
+import { SECOND_MS } from '../time.ts';
 
 export type DataFolder = Readonly<ReturnType<typeof dataFolder>>;
 
@@ -220,14 +220,6 @@ export function openFile(path: string, flags: string | number): { readonly fd: n
 export function writeAt(file: number, bytes: Uint8Array, offset: number): void {
   for (let written = 0; written < bytes.length; )
     written += writeSync(file, bytes, written, bytes.length - written, offset + written);
-}
-
-/** The first second from a time on whose names nothing has yet, in the form for names of files. */
-export function unusedTime(fromMs: number, pathsAt: (time: string) => readonly string[]): string {
-  for (let ms = fromMs; ; ms += 1000) {
-    const time = formatCompact(ms);
-    if (!pathsAt(time).some(isThere)) return time;
-  }
 }
 
 /**

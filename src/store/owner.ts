@@ -15,7 +15,12 @@ export function requireOwner({ root }: Pick<DataFolder, 'root'>): void {
 /** @throws Refused `configuration` as {@link requireOwner}, if this user cannot read a folder that exists */
 export function refuseUnreadable({ root }: Pick<DataFolder, 'root'>): void {
   const found = ownerOf(root);
-  if (found !== null && !isReadable(root)) throw found.refusal;
+  if (found === null) return;
+  try {
+    accessSync(root, constants.R_OK | constants.X_OK);
+  } catch {
+    throw found.refusal;
+  }
 }
 
 /**
@@ -40,15 +45,6 @@ function ownerOf(root: string) {
     throw misconfigured(
       `no permission to see ${root}: run it as the user that owns the data folder, for example: sudo -u wirewatch wirewatch ...`,
     );
-  }
-}
-
-function isReadable(root: string): boolean {
-  try {
-    accessSync(root, constants.R_OK | constants.X_OK);
-    return true;
-  } catch {
-    return false;
   }
 }
 

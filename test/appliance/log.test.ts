@@ -16,7 +16,7 @@ import {
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { createKey } from '../../src/auth/key-form.ts';
-import { LogOutput, openLogFile } from '../../src/log-output.ts';
+import { createLogOutput, openLogFile } from '../../src/log-output.ts';
 import { withoutSecrets } from '../../src/logger.ts';
 import { createInstallation, TEST_SETTINGS } from '../support/appliance.ts';
 import { assertFailed, runBeside } from '../support/command.ts';
@@ -175,10 +175,13 @@ const noFullDevice = !existsSync(FULL) && 'there is no /dev/full';
 /** An output that goes to this file, with its failures, and how many lines were lost each time. */
 function outputTo(path: string) {
   const [failures, lost]: [string[], number[]] = [[], []];
-  const output = new LogOutput(
+  const output = createLogOutput(
     openLogFile(path),
     ({ message }) => failures.push(message),
-    (lines) => lost.push(lines),
+    (lines) => {
+      lost.push(lines);
+      output.write(`${lines} lost\n`);
+    },
   );
   const flushed = () => new Promise<void>((resolve) => output.flush(resolve));
   return { output, failures, lost, flushed };
@@ -213,7 +216,7 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
       await flushed();
       // The first line was being written, and as many as the buffer allows were waiting.
       assert.deepEqual(lost, [1100 - 1024]);
-      assert.equal(readFileSync(file, 'utf8'), line.repeat(1025));
+      assert.equal(readFileSync(file, 'utf8'), `${line.repeat(1025)}76 lost\n`);
       output.write('afterwards\n');
       await flushed();
       assert.ok(readFileSync(file, 'utf8').endsWith('\nafterwards\n'));

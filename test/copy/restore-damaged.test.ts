@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -11,10 +12,16 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { Given, replacedHistory } from '../../src/copy/discarded.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
+import { listSegments } from '../../src/log/segment.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { LogFailure } from '../../src/store/log-errors.ts';
 import { createKey } from '../support/appliance.ts';
 import { assertFailed, succeed } from '../support/command.ts';
 import { flipBit } from '../support/flip-bit.ts';
+import { withHistory } from '../support/history.ts';
+import { patched, withFailingReads } from '../support/patched-fs.ts';
 import {
   backedUp,
   backup,
@@ -26,6 +33,7 @@ import {
   stopped,
   work,
 } from '../support/restore.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 describe('a bad copy changes nothing', () => {
   function assertRefused(source: string, reason: RegExp): void {
@@ -167,3 +175,24 @@ describe('a data folder with damage, or of another history', () => {
     assert.deepEqual(found, ['from the backup, active', lost, kept, kept]);
   });
 });
+
+test('a read of the replaced log, or of its database, may fail once; the restored log must be readable', () =>
+  withHistory(async (history) => {
+    history.stop();
+    const stage = dataFolder(testFolder());
+    cpSync(history.folder.log, stage.log, { recursive: true });
+    const compared = () => replacedHistory(history.folder, stage, new Given(), '').isSame;
+    const isSame = (log: string, times: number) =>
+      withFailingReads(listSegments(log).at(-1)?.path ?? '', times, compared);
+    assert.equal(await isSame(history.folder.log, 1), true);
+    assert.equal(await isSame(history.folder.log, Number.POSITIVE_INFINITY), false);
+    await assert.rejects(isSame(stage.log, 1), LogFailure);
+    // The driver looks for the folder of a database before it opens that.
+    const looksFailing = (times: number) => {
+      let left = times;
+      const { root } = history.folder;
+      using _ = patched('existsSync', (real) => (path) => !(path === root && left-- > 0) && real(path));
+      return compared();
+    };
+    assert.deepEqual([1, 2].map(looksFailing), [true, false]);
+  }));

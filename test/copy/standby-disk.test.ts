@@ -97,6 +97,22 @@ test('a full disk is not called a damaged copy; after a lost write it applies no
   closeDetections(recovered.db);
 });
 
+test('promotions that are asked for at once are all confirmed', async () => {
+  const other = join(testFolder(), 'data');
+  mkdirSync(other);
+  await restoreFrom(openFolderPlace(to), other, { standby: true });
+  const recovered = await recoverDetections({ folder: dataFolder(other), ...QUIETLY });
+  const settings = { data: other, mode: 'serve', copy: COPY } as unknown as IngestSettings;
+  const send = (() => {}) as unknown as ToMain;
+  const parts = { settings, recovered, send, timer: new WakeableTimer(), stopped: stop.signal };
+  const standby = createStandby();
+  const prepared = standby.prepare({ ...parts, log() {}, setCondition() {} });
+  await Promise.all([standby.promote({}), standby.promote({})]);
+  const { db, log } = await prepared;
+  log.close();
+  closeDetections(db);
+});
+
 test('a machine that was promoted and may not use its drop folder closes detections.db', async () => {
   const { port1: main, port2: thread } = new MessageChannel();
   runIngester(thread, { prepare: async ({ recovered }) => recovered, async promote() {}, async heal() {} });

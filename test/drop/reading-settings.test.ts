@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { firstErrorText } from '../../src/exports/error-groups.ts';
 import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { csv, fileName, idOf, ndjson, newRow, newRows, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
@@ -131,6 +132,7 @@ test('a file with mostly bad rows fails, and its notes are bounded', async () =>
   const { errors, errors_total } = reasonBeside(more.destination);
   const expected = 'at most 100 bad rows, or 10% of the 1009 rows in the file, so that they can be skipped';
   assert.deepEqual(errors[0], { line: 0, column: null, value: 101, expected });
+  assert.equal(firstErrorText({ errors: errors.slice(0, 1) }), `expected ${expected}, found 101`);
   assert.deepEqual([errors.length, errors[1].line], [20, 909]);
   assert.ok(errors_total > 101);
 

@@ -350,3 +350,12 @@ test('unknown columns are ignored, and named in the report of the file, whatever
   const other = await appliance.dropped(fileName('newswire', nextWindowMs(), 'csv'), content);
   assert.deepEqual([other.msg, other.ignored_columns], ['file applied', ['__proto__', 'constructor']]);
 });
+
+test('a too deeply nested value fails its file, and ingest continues', async () => {
+  const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
+  for (const column of ['article_id', 'unknown']) {
+    const text = JSON.stringify(newRow({ nested: 0 })).replace('"nested":0', `"${column}":${deep}`);
+    const line = await appliance.dropped(fileName('newswire', nextWindowMs()), `${text}\n`);
+    assert.equal(line.msg, column === 'article_id' ? 'file failed' : 'file applied');
+  }
+});

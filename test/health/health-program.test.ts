@@ -48,20 +48,8 @@ async function opened(name: string): Promise<AlertDocument> {
 const closed = (name: string) => until(`the end of ${name}`, () => alertNamed(name) === undefined);
 const healthy = () => until('health', async () => (await health()).http === 200);
 
-/** No alerts are open, except those about the disk of the test machine. */
-const isClear = (open: AlertDocument[]) =>
-  open.filter(({ name }) => name !== 'disk getting full').length === 0;
-
 describe('a new installation', () => {
   useNewAppliance();
-
-  test('is degraded while no window has finished, but has no alert', async () => {
-    const found = await health();
-    assert.deepEqual([found.http, found.status], [503, 'degraded']);
-    assert.deepEqual(found.exports, { newswire: { newest_done: null }, imagewire: { newest_done: null } });
-    assert.equal(found.alerts.page_worthy, 0);
-    assert.ok(isClear(alerts()));
-  });
 
   test('is ok once the current windows of both exports are done; HEAD agrees', async () => {
     const window = CURRENT_WINDOW_MS;

@@ -125,6 +125,8 @@ test('a link to a file is followed; a folder is refused', () => {
     const { status, stderr } = appliance.cli(['ingest', command, inFolder], { anyStatus: true });
     assert.deepEqual([status, stderr.includes('folder.ndjson is a folder. Give the path of an ')], [1, true]);
   }
+  const mistyped = appliance.cli(['ingest', 'validate', path, `${path}.old`], { anyStatus: true });
+  assert.deepEqual([mistyped.stdout, mistyped.stderr.includes('cannot read')], ['', true]);
 });
 
 test('the first rows are shown whatever they hold', () => {

@@ -12,7 +12,7 @@ import { entriesAfter } from '../../src/log/log-reader.ts';
 import { readScrubRecord, type ScrubResult, writeScrubRecord } from '../../src/log/scrub-findings.ts';
 import { startScrubs } from '../../src/log/scrub-schedule.ts';
 import { listSegments } from '../../src/log/segment.ts';
-import type { Outcome, OwnProcess } from '../../src/own-process.ts';
+import type { OwnProcess, Printed } from '../../src/own-process.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
 import { HOUR_MS } from '../../src/time.ts';
@@ -290,18 +290,18 @@ const of = (kind: ScrubResult['findings'][number]['kind']): ScrubResult => ({
 /** A scheduler on a data folder, whose scrubs end when the test decides. */
 function scheduled(every_hours: number, root = testFolder(), { firstAfterMs = 0, isReady = true } = {}) {
   const state = { nowMs: NOW, isReady, begun: 0, givenUp: 0 };
-  let current = Promise.withResolvers<Outcome>();
+  let current = Promise.withResolvers<Printed>();
   const [damageReports, lines]: [string[], string[]] = [[], []];
   const run = (args: readonly string[]): OwnProcess => {
     assert.deepEqual(args, ['verify', '--data', root]);
     state.begun += 1;
-    const own = Promise.withResolvers<Outcome>();
+    const own = Promise.withResolvers<Printed>();
     current = own;
     const giveUp = async () => {
       state.givenUp += 1;
-      own.resolve({ kind: 'failed', detail: 'killed' });
+      own.reject(new Error('killed'));
     };
-    return { outcome: own.promise, giveUp };
+    return { printed: own.promise, giveUp };
   };
   const options = {
     ...{ data: root, every_hours, firstAfterMs, now: () => state.nowMs, isReady: () => state.isReady },
@@ -314,10 +314,10 @@ function scheduled(every_hours: number, root = testFolder(), { firstAfterMs = 0,
     [Symbol.asyncDispose]: close,
     /** Ends the running scrub with this result. */
     async end(result: ScrubResult | Error): Promise<void> {
-      if (result instanceof Error) current.resolve({ kind: 'failed', detail: result.message });
+      if (result instanceof Error) current.reject(result);
       else {
         writeScrubRecord(dataFolder(root), result, state.nowMs);
-        current.resolve({ kind: 'done', printed: { ...result } });
+        current.resolve({ ...result });
       }
       await new Promise((resolve) => setImmediate(resolve));
     },

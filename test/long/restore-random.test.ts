@@ -69,7 +69,8 @@ class World implements History {
   #machines: string[] = [];
   #saved: Saved[] = [];
   #current = '';
-  #open: { recovered: Recovered; writer: StreamWriter; lostEnd: ReturnType<typeof noticeLostEnd> } | null = null;
+  #open: { recovered: Recovered; writer: StreamWriter; lostEnd: ReturnType<typeof noticeLostEnd> } | null =
+    null;
 
   constructor(number: number) {
     this.#number = number;

@@ -8,11 +8,12 @@ import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Page } from 'playwright-core';
-import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
+import { DAY_MS, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
 import { putFile } from '../support/appliance.ts';
 import { launchBrowser, skip, watchedPage } from '../support/browser.ts';
 import { VIEWS } from '../support/console-page.ts';
 import { type Demonstration, startDemonstration } from '../support/demonstration.ts';
+import { Follower, getAs } from '../support/followers.ts';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
 const FOLDER = path.join(ROOT, 'dist', 'screenshots');
@@ -62,14 +63,12 @@ async function liveALittle({ drop, shown: { url, keys } }: Demonstration): Promi
     '{"subscription_id": 7001, "strength_score": "high"}\n',
   );
   for (const [index, { key }] of keys.entries()) {
-    let query = `since=${new Date(Date.now() - HOUR_MS).toISOString()}`;
-    for (let poll = 0; poll < (index === 0 ? POLLS : 1); poll += 1) {
-      const response = await fetch(`${url}/v1/detections/changes?limit=1000&${query}`, {
-        headers: { authorization: `Bearer ${key}` },
-      });
-      const { next_cursor } = Object(await response.json());
-      query = `cursor=${next_cursor}`;
-    }
+    const client = new Follower();
+    for (let poll = 0; poll < (index === 0 ? POLLS : 1); poll += 1)
+      await client.follow(
+        getAs(() => ({ url }), key),
+        1,
+      );
   }
 }
 

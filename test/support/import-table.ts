@@ -48,7 +48,7 @@ export const ROOMS = listed({
   console: 'admin auth detection exports operations setup',
   'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts store wakeable-timer.ts',
   'appliance.ts': `
-    admin appliance-copy.ts appliance-ingest.ts auth clock.ts config health http ingest limits log logger.ts
+    admin appliance-copy.ts appliance-ingest.ts auth clock.ts config health http ingest limits log
     openapi operations prepare-access.ts store`,
   'appliance-ingest.ts': `
     admin appliance-copy.ts auth config health http ingest logger.ts operations seal.ts store`,

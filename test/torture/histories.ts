@@ -14,7 +14,7 @@ import type { Prng } from '../../src/tools/generate/prng.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { checkMadeAnew } from '../support/database-content.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
-import { Follower, type Get, getAs, settle } from '../support/followers.ts';
+import { Follower, fresh, type Get, getAs, settle } from '../support/followers.ts';
 import { untilIdle } from '../support/installation-state.ts';
 import { shiftedClock } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
@@ -274,8 +274,7 @@ class RandomHistory implements History {
     for (let tries = 0; ; tries += 1) {
       await this.#eager.follow(this.#get);
       await this.#rest();
-      const client = new Follower();
-      await client.follow(this.#get);
+      const client = await fresh(this.#get);
       if ([...this.#model.newest.keys()].every((id) => client.copy.has(id))) return;
       assert.ok(tries < 200, 'the files of the lost entries were not read again');
       await sleep(50);

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { type IoEvent, readRecord } from './io/record.ts';
-import { type Part, type PartOptions, shareOf } from './part.ts';
+import { type Part, type PartOptions, shareOf, type Tally } from './part.ts';
 import { checkImage } from './power/check.ts';
-import { Disk, differences, pickSurvivors, SURVIVALS, type Survivors, writeImage } from './power/disk.ts';
+import { Disk, differences, SURVIVALS, writeImage } from './power/disk.ts';
 import { commandsByPrint, type Known, learn, NOTHING_KNOWN } from './power/known.ts';
 import { recordStory, type Story, startOn } from './power/story.ts';
 
@@ -30,156 +30,132 @@ export const power: Part = {
   run: async (options) => cutPower(await recordStory(options.folder), options),
 };
 
+const isSync = ({ kind }: IoEvent) => kind === 'sync' || kind === 'sync folder';
+
+/** What a power cut meets, and the image that it leaves. */
+interface Cut {
+  readonly disk: Disk;
+  readonly known: Known;
+  readonly prng: Prng;
+  readonly number: number;
+  readonly image: string;
+}
+
 /** @param isOmitted which syncs to ignore, as if the program had not made them */
 export async function cutPower(
   story: Story,
   options: PartOptions,
   isOmitted: (path: string) => boolean = () => false,
 ): Promise<void> {
-  options.onProgress(`recorded ${story.events.length} calls and responses`);
+  const { events, pages } = story;
+  const { folder, onProgress, tally } = options;
+  const { failures } = tally;
+  onProgress(`recorded ${events.length} calls and responses`);
   // In memory if possible: each image is read only once.
-  const images = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : options.folder, 'wirewatch-power-'));
-  const { tally } = options;
-  const cuts = new Cuts(story, options, join(images, 'image'));
-  const calls = story.events.filter(({ kind }) => !['answer', 'print', 'note'].includes(kind));
+  const images = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : folder, 'wirewatch-power-'));
+  const calls = events.filter(({ kind }) => !['answer', 'print', 'note'].includes(kind));
   tally.count('calls recorded', calls.length);
   tally.count('syncs recorded', calls.filter(isSync).length);
-  tally.count('pages of the follower', story.pages.size);
+  tally.count('pages of the follower', pages.size);
+  const disk = new Disk(story.root);
+  const printed = commandsByPrint(events);
+  const wanted = shareOf(options, IMAGES);
+  let known = NOTHING_KNOWN;
+  let number = 0;
   try {
-    for (const [index, event] of story.events.entries()) {
-      await cuts.cutBefore(index);
-      if (tally.failures.length >= FAILURES_MAX) break;
-      cuts.play(event, isSync(event) && isOmitted(event.path));
+    for (const [index, event] of events.entries()) {
+      // The images are spread evenly over the record.
+      for (; number < ((index + 1) / events.length) * wanted; number += 1) {
+        const prng = seededPrng(options.seed, 'power image', number);
+        const cut = { disk, known, prng, number, image: join(images, 'image') };
+        const failure = await failureOf(cut, story, options);
+        if (failure !== null)
+          failures.push(
+            `image ${number}, cut before call ${index} (${event.kind} ${event.path}); ${failure}`,
+          );
+        if (failures.length >= FAILURES_MAX) return;
+        if (number % PROGRESS_EVERY === 0)
+          onProgress(`${number} of ${wanted} images, ${failures.length} failures`);
+      }
+      if (isSync(event) && isOmitted(event.path)) tally.count('syncs left out');
+      else disk.play(event);
+      known = learn(known, event, story, printed);
     }
-    tally.failures.push(...cuts.unmetExpectations());
+    if (failures.length === 0) failures.push(...unmetExpectations(disk, tally));
   } finally {
     rmSync(images, { recursive: true, force: true });
   }
 }
 
-const isSync = ({ kind }: IoEvent) => kind === 'sync' || kind === 'sync folder';
-
-class Cuts {
-  readonly #story: Story;
-  readonly #disk: Disk;
-  readonly #options: PartOptions;
-  readonly #image: string;
-  readonly #images: number;
-  readonly #printed: ReturnType<typeof commandsByPrint>;
-  #known: Known = NOTHING_KNOWN;
-  #number = 0;
-
-  constructor(story: Story, options: PartOptions, image: string) {
-    this.#story = story;
-    this.#disk = new Disk(story.root);
-    this.#options = options;
-    this.#image = image;
-    this.#images = shareOf(options, IMAGES);
-    this.#printed = commandsByPrint(story.events);
-  }
-
-  play(event: IoEvent, isOmitted: boolean): void {
-    if (isOmitted) this.#options.tally.count('syncs left out');
-    else this.#disk.play(event);
-    this.#known = learn(this.#known, event, this.#story, this.#printed);
-  }
-
-  /** Builds and checks this moment's images, which are spread evenly over the record. */
-  async cutBefore(index: number): Promise<void> {
-    const until = ((index + 1) / this.#story.events.length) * this.#images;
-    const { failures } = this.#options.tally;
-    for (; this.#number < until && failures.length < FAILURES_MAX; this.#number += 1) {
-      await this.#cut(index, this.#number);
-      if (this.#number % PROGRESS_EVERY === 0)
-        this.#options.onProgress(`${this.#number} of ${this.#images} images, ${failures.length} failures`);
-    }
-  }
-
-  async #cut(index: number, number: number): Promise<void> {
-    const prng = seededPrng(this.#options.seed, 'power image', number);
-    const survivors = pickSurvivors(prng);
-    const { content, names } = survivors;
-    this.#options.tally.count('images');
-    if (this.#disk.unsynced.size > 0)
-      this.#options.tally.count(`with unsynced content: ${content} of it left`);
-    if (this.#disk.pending.length > 0)
-      this.#options.tally.count(`with unsynced names: ${names} of them left`);
-    writeImage(this.#disk, survivors, prng, this.#image);
-    const every = this.#images / shareOf(this.#options, STARTS);
-    const isStarted = Math.floor(number / every) !== Math.floor((number - 1) / every);
-    try {
-      await (isStarted ? this.#start(prng) : this.#check(number));
-    } catch (error) {
-      this.#fail(index, number, survivors, error);
-    }
-  }
-
-  /** Recovers the image with the real program, and cuts the power again during the recovery. */
-  async #start(prng: Prng): Promise<void> {
-    const disk = new Disk(this.#image);
-    disk.load();
-    const record = join(this.#options.folder, 'record-of-start');
-    await startOn(this.#image, this.#story, this.#known, record);
-    this.#options.tally.count('started by the real program');
-    const events = readRecord(record);
-    const cuts = Array.from({ length: CUTS_A_START }, () => prng.below(events.length)).sort((a, b) => a - b);
-    const again = `${this.#image}-again`;
-    let known = this.#known;
-    for (const [index, event] of events.entries()) {
-      for (; cuts[0] === index; cuts.shift()) {
-        writeImage(disk, pickSurvivors(prng), prng, again);
-        await checkImage(again, this.#story, known);
-        this.#options.tally.count('cut again while it was brought back');
-      }
-      disk.play(event);
-      known = learn(known, event, this.#story, this.#printed);
-    }
-    const [missed] = differences(disk);
-    if (missed !== undefined)
-      throw new Error(`the record of a start does not match ${missed}: a call was not recorded`);
-    // What the start has left holds all that was known, and the file that was dropped after the cut.
-    await checkImage(this.#image, this.#story, known);
-  }
-
-  async #check(number: number): Promise<void> {
-    const depth = { scrub: number % SCRUB_EVERY === 0, backup: number % BACKUP_EVERY === 0 };
-    const { applied, isRebuilt } = await checkImage(this.#image, this.#story, this.#known, depth);
-    if (depth.scrub) this.#options.tally.count('compared with the log');
-    if (depth.backup && this.#known.hasBackup) this.#options.tally.count('with a backup that was read');
-    if (applied > 0) this.#options.tally.count('whose database was behind the log');
-    if (isRebuilt) this.#options.tally.count('whose database was made anew');
-  }
-
-  /** Notes a failure, and keeps the image for inspection. */
-  #fail(index: number, number: number, { content, names }: Survivors, error: unknown): void {
-    const prng = seededPrng(this.#options.seed, 'power image', number);
-    const left = join(this.#options.folder, `image-${number}`);
-    writeImage(this.#disk, pickSurvivors(prng), prng, left);
-    const { kind = '', path = '' } = this.#story.events[index] ?? {};
+/** Builds and checks an image; one that fails is kept for inspection. @returns null if everything held */
+async function failureOf(cut: Cut, story: Story, options: PartOptions): Promise<string | null> {
+  const { disk, number, image } = cut;
+  const { tally, seed, folder } = options;
+  const { content, names } = writeImage(disk, cut.prng, image);
+  tally.count('images');
+  if (disk.hasUnsyncedContent) tally.count(`with unsynced content: ${content} of it left`);
+  if (disk.pending.length > 0) tally.count(`with unsynced names: ${names} of them left`);
+  const every = shareOf(options, IMAGES) / shareOf(options, STARTS);
+  const isStarted = Math.floor(number / every) !== Math.floor((number - 1) / every);
+  try {
+    await (isStarted ? start(cut, story, options) : check(cut, story, tally));
+    return null;
+  } catch (error) {
+    writeImage(disk, seededPrng(seed, 'power image', number), join(folder, `image-${number}`));
     const message = error instanceof Error ? error.message : String(error);
-    this.#options.tally.failures.push(
-      `seed ${this.#options.seed}, image ${number}, cut before call ${index} (${kind} ${path}); kept of the unsynced data: ${content} of the content, ${names} of the names: ${message}`,
-    );
+    return `seed ${seed}; kept of the unsynced data: ${content} of the content, ${names} of the names: ${message}`;
   }
+}
 
-  /** Failures of the test itself: calls that were not recorded, kinds of power cuts that did not occur. */
-  unmetExpectations(): string[] {
-    if (this.#options.tally.failures.length > 0) return [];
-    const wanted = [
-      ...SURVIVALS.map((left) => `with unsynced content: ${left} of it left`),
-      ...SURVIVALS.slice(0, -1).map((left) => `with unsynced names: ${left} of them left`),
-      'whose database was behind the log',
-      'with a backup that was read',
-      'compared with the log',
-      'started by the real program',
-      'cut again while it was brought back',
-    ];
-    const missed = differences(this.#disk).map(
-      (path) => `the record does not match ${path}: a call was not recorded`,
-    );
-    const unfired = wanted
-      .filter((what) => !(what in this.#options.tally.figures))
-      .map((what) => `no image ${what}`);
-    return [...missed, ...unfired];
+/** Recovers the image with the real program, and cuts the power again during the recovery. */
+async function start({ image, prng, known: before }: Cut, story: Story, options: PartOptions): Promise<void> {
+  const disk = new Disk(image);
+  disk.load();
+  const record = join(options.folder, 'record-of-start');
+  await startOn(image, story, before, record);
+  options.tally.count('started by the real program');
+  const events = readRecord(record);
+  const cuts = Array.from({ length: CUTS_A_START }, () => prng.below(events.length)).sort((a, b) => a - b);
+  const again = `${image}-again`;
+  let known = before;
+  for (const [index, event] of events.entries()) {
+    for (; cuts[0] === index; cuts.shift()) {
+      writeImage(disk, prng, again);
+      await checkImage(again, story, known);
+      options.tally.count('cut again while it was brought back');
+    }
+    disk.play(event);
+    known = learn(known, event, story);
   }
+  const [missed] = differences(disk);
+  if (missed !== undefined)
+    throw new Error(`the record of a start does not match ${missed}: a call was not recorded`);
+  // What the start has left holds all that was known, and the file that was dropped after the cut.
+  await checkImage(image, story, known);
+}
+
+async function check({ number, image, known }: Cut, story: Story, tally: Tally): Promise<void> {
+  const depth = { scrub: number % SCRUB_EVERY === 0, backup: number % BACKUP_EVERY === 0 };
+  const { applied, isRebuilt } = await checkImage(image, story, known, depth);
+  if (depth.scrub) tally.count('compared with the log');
+  if (depth.backup && known.hasBackup) tally.count('with a backup that was read');
+  if (applied > 0) tally.count('whose database was behind the log');
+  if (isRebuilt) tally.count('whose database was made anew');
+}
+
+/** Failures of the test itself: calls that were not recorded, kinds of power cuts that did not occur. */
+function unmetExpectations(disk: Disk, { figures }: Tally): string[] {
+  const wanted = [
+    ...SURVIVALS.map((left) => `with unsynced content: ${left} of it left`),
+    ...SURVIVALS.map((left) => `with unsynced names: ${left} of them left`),
+    'whose database was behind the log',
+    'with a backup that was read',
+    'compared with the log',
+    'started by the real program',
+    'cut again while it was brought back',
+  ];
+  return [
+    ...differences(disk).map((path) => `the record does not match ${path}: a call was not recorded`),
+    ...wanted.filter((what) => !(what in figures)).map((what) => `no image ${what}`),
+  ];
 }

@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { actorText } from '../../auth/actor.ts';
 import { SESSION_MS, type Ticket } from '../../auth/console-sessions.ts';
-import { type Body, readBody } from '../../http/body.ts';
+import { readBody } from '../../http/body.ts';
 import { createStrangerLog } from '../../http/line-limit.ts';
 import type { Logger } from '../../logger.ts';
 import { unlessError } from '../../refused.ts';
@@ -39,8 +39,9 @@ export function createConsole({ operations, lab, log }: ConsoleOptions) {
 
   async function logIn(request: IncomingMessage): Promise<Told> {
     const address = request.socket.remoteAddress ?? '';
-    const token = tokenOf(await readBody(request, BODY_BYTES_MAX));
-    const session = token === null ? null : sessions.redeem(token, now());
+    const body = await readBody(request, BODY_BYTES_MAX);
+    const { token } = Object(unlessError(null, () => JSON.parse(body.toString())));
+    const session = typeof token === 'string' ? sessions.redeem(token, now()) : null;
     if (session === null) {
       strangers.note(address, 'link', () => log.warn({ address }, 'a link into the console was refused'));
       return problem(401, BAD_LINK, 'unauthorized');
@@ -97,9 +98,4 @@ export function createConsole({ operations, lab, log }: ConsoleOptions) {
       return operations.view({ path, query, mayAct: !read_only });
     },
   };
-}
-
-function tokenOf(body: Body): string | null {
-  const { token } = Object(unlessError(null, () => JSON.parse(body.toString())));
-  return typeof token === 'string' ? token : null;
 }

@@ -63,7 +63,7 @@ export type StreamWriter = ReturnType<typeof streamWriter>;
 /** The writer of a database and its log: of each, one at a time. */
 export function streamWriter({ db, log, folder, now, decisions, onDelivered }: StreamWriterOptions) {
   const rows = detectionRows(db);
-  const effects = noteEffects(db, LOGGED_TABLES);
+  const takeEffects = noteEffects(db, LOGGED_TABLES);
   let last = lastPosition(db);
   const delivered = db.prepare<unknown[], { last: number; has_unstamped: number }>(SELECT_DELIVERED).get();
   // A transaction that a crash left without a time has become visible by now.
@@ -81,7 +81,7 @@ export function streamWriter({ db, log, folder, now, decisions, onDelivered }: S
   function rollback(): void {
     // SQLite may have rolled back by itself, as it does when the disk is full.
     if (db.inTransaction) db.exec('ROLLBACK');
-    effects.take();
+    takeEffects();
     log.rollback();
   }
 
@@ -93,7 +93,7 @@ export function streamWriter({ db, log, folder, now, decisions, onDelivered }: S
       applyPending(db, folder);
     } finally {
       // The log already has these changes.
-      effects.take();
+      takeEffects();
     }
     isBehind = false;
     last = lastPosition(db);
@@ -109,7 +109,7 @@ export function streamWriter({ db, log, folder, now, decisions, onDelivered }: S
     const announced_after = Number.isFinite(parted) ? parted : null;
     db.prepare(INSERT_EPOCH).run({ number, at, reason, position: beyond, announced_after, orphans });
     // Before the rows of the same transaction, whose versions rely on it.
-    log.append(effects.take());
+    log.append(takeEffects());
     return beyond;
   }
 
@@ -145,7 +145,7 @@ export function streamWriter({ db, log, folder, now, decisions, onDelivered }: S
     try {
       first = applier.finish();
       inTransaction();
-      const lines = effects.take();
+      const lines = takeEffects();
       if (lines !== '' || log.isPending) {
         const entry = log.commit(lines, operation, now());
         decisions?.decide(entry, db);

@@ -24,13 +24,8 @@ import {
   takenBy,
   withSameContent,
 } from '../files/file-record.ts';
-import {
-  chooseDestination,
-  finishFile,
-  hasHadOrphans,
-  type Ingest,
-  nextNumber,
-} from '../files/finished-file.ts';
+import { chooseDestination, finishFile, type Ingest, nextNumber } from '../files/finished-file.ts';
+import { hasHadOrphans } from '../files/orphaned.ts';
 import { ERRORS_READ_MAX } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
 

@@ -2,12 +2,11 @@
  * After the commit: writes the notes beside a file and moves it to its folder. Every step can be repeated: a crash leaves the
  * file in `.taken` with its record.
  */
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type DropFolder, shortName } from '../../drop/drop-folder.ts';
 import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
 import {
   entriesIn,
-  hasArchive,
   isDraft,
   isThereIn,
   makeOwnFolder,
@@ -16,8 +15,8 @@ import {
   syncIn,
   writeIn,
 } from '../../drop/own-folder.ts';
-import { type DropNames, type KnownFiles, takenFiles } from '../../drop/waiting-names.ts';
-import { droppedName, numberedName } from '../../exports/file-name.ts';
+import { type KnownFiles, takenFiles } from '../../drop/waiting-names.ts';
+import { numberedName } from '../../exports/file-name.ts';
 import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
 import { formatMs, type Now, utcDay } from '../../time.ts';
@@ -54,10 +53,9 @@ const FOLDER_OF_OUTCOME: Readonly<Record<FileOutcome, string>> = {
   refused: 'refused',
 };
 
-/** An ingest number that no file has, neither by a record nor in `.taken`. */
+/** The next ingest number. None is issued twice, even if the first file was not recorded. */
 export function nextNumber({ drop, writer }: Ingest): number {
-  const taken = takenFiles(drop.root).map(({ number }) => number);
-  return Math.max(lastFileNumber(writer.db), ...taken) + 1;
+  return drop.nextNumber(lastFileNumber(writer.db));
 }
 
 /** A file's future path in the drop folder: neither in use nor promised to another file. */
@@ -184,60 +182,4 @@ function isFree(files: Ingest, destination: string): boolean {
     !names.some((name) => isThereIn(files.drop.root, name)) &&
     !recordsInTaken(files).some((record) => record.destination === destination)
   );
-}
-
-const SELECT_DESTINATIONS = 'SELECT destination FROM ingest_file WHERE destination IS NOT NULL';
-
-const SELECT_ORPHANS = 'SELECT orphans FROM version_epoch';
-const SET_READ = `UPDATE version_epoch SET orphans = 'read' WHERE orphans = 'to read'`;
-
-/** Whether archived files are, or were, read again: then one without a record may have been taken long before. */
-export function hasHadOrphans(db: Database): boolean {
-  return orphansOf(db).some((orphans) => orphans !== 'left');
-}
-
-/** What becomes of them after each lost end. */
-function orphansOf(db: Database): string[] {
-  return db.prepare<[], string>(SELECT_ORPHANS).pluck().all();
-}
-
-/**
- * Archived files without a record, which a lost end of the log leaves, are read as if they had just been dropped: once after
- * every lost end that asks for it, between transactions. @throws if some could not be moved
- */
-export function moveOrphaned(files: Ingest): void {
-  const { drop, writer, log } = files;
-  if (!orphansOf(writer.db).includes('to read')) return;
-  if (!hasArchive(drop.root)) return;
-  const paths = orphanedFiles(writer.db, drop);
-  const errors: unknown[] = [];
-  const first = nextNumber(files);
-  for (const [index, path] of paths.entries()) {
-    try {
-      const name = droppedName(basename(path), drop.parse) ?? '';
-      renameIn(drop.root, path, drop.takenPath(first + index, name));
-    } catch (error) {
-      if (!isFileError(error)) throw error;
-      errors.push(error);
-    }
-  }
-  const folders = new Set(paths.map((path) => dirname(path)));
-  for (const folder of paths.length > 0 ? [...folders, '.taken'] : []) syncIn(drop.root, folder);
-  if (errors.length > 0) throw errors[0];
-  const operation = { kind: 'archived files without a record are read', files: paths.length };
-  writer.write(operation, () => writer.db.prepare(SET_READ).run());
-  log('warn', 'reading archived files without a record again', { files: paths.length });
-}
-
-/** @returns their paths in the drop folder */
-export function orphanedFiles(db: Database, { root, parse }: DropNames): string[] {
-  const recorded = new Set(db.prepare<[], string>(SELECT_DESTINATIONS).pluck().all());
-  return entriesIn(root, 'archive')
-    .filter((day) => day.isDirectory())
-    .flatMap((day) =>
-      entriesIn(root, join('archive', day.name))
-        .filter((entry) => entry.isFile() && droppedName(entry.name, parse) !== null)
-        .map((entry) => join('archive', day.name, entry.name)),
-    )
-    .filter((path) => !recorded.has(path));
 }

@@ -19,6 +19,7 @@ import {
   unserved,
 } from './ingest-messages.ts';
 
+/** What is done with what the thread tells. */
 export type ReportedEvents = Handlers<Omit<IngestEvents, 'proposed'>>;
 
 export type IngestClient = ReturnType<typeof startIngest>;
@@ -48,7 +49,7 @@ export function bootIngestThread(): Worker {
  */
 export function startIngest(
   settings: IngestSettings,
-  events: ReportedEvents,
+  events: Partial<ReportedEvents>,
   decide: (entry: Mark) => Promise<void>,
   passing: (fault: Error) => Passing | null = () => null,
   worker: Worker = bootIngestThread(),
@@ -67,14 +68,14 @@ export function startIngest(
       ...events,
       ready() {
         isReady.resolve();
-        events.ready();
+        events.ready?.();
       },
       proposed: (entry) => decide(entry).then(() => noteDecided(decided, entry)),
     });
     void calls.ended.then((fault) => {
       isReady.reject(fault ?? new Error('the ingest thread ended before it was ready'));
       // The next thread does not know what this one has reported.
-      for (const name of INGEST_CONDITIONS) events.condition({ name, detail: null });
+      for (const name of INGEST_CONDITIONS) events.condition?.({ name, detail: null });
     });
     calls.post('start', { settings, decided, isAgain });
     return {

@@ -3,7 +3,7 @@
  * and its events. Requests wait in its memory: a stop ends them, and whoever asked is told so.
  */
 import type { ExportName } from '../../detection/content-type.ts';
-import type { DropSettings } from '../../drop/drop-folder.ts';
+import type { DropSettings } from '../../drop/readiness.ts';
 import type { OwnNames } from '../../exports/file-name.ts';
 import type { Mappings } from '../../exports/mapping.ts';
 import type { Compacted } from '../../log/compact.ts';

@@ -46,13 +46,7 @@ const WINDOWS_BACK_MAX = 90 * 144;
 const MARK = 'lab';
 const TIMES = [...new Set(Object.values(COLUMNS).flat())].filter((column) => column.endsWith('_at'));
 
-interface Dropped {
-  readonly file: string;
-  readonly export: ExportName;
-  /** Null for a backfill. */
-  readonly window_start: string | null;
-  readonly ids: readonly string[];
-}
+type Wanted = Omit<LabValues['drop'], 'age'>;
 
 export class Feed {
   readonly #seed: string;
@@ -90,23 +84,22 @@ export class Feed {
     }
   }
 
-  async drop({ age = '0s', ...wanted }: LabValues['drop']): Promise<{ files: Dropped[] }> {
-    return this.#read(await this.#dropNew(newestEndedWindow(now() - (parseDuration(age) ?? 0)), wanted));
+  async drop({ age = '0s', ...wanted }: LabValues['drop']) {
+    return this.#dropRead(endedBefore(age), wanted);
   }
 
   /** Fills the oldest missing window; without one, the newest unknown window of that age or older. */
-  async late({ age = '2h', ...wanted }: LabValues['late']): Promise<{ files: Dropped[] }> {
+  async late({ age = '2h', ...wanted }: LabValues['late']) {
     const db = this.#parts().detections();
     const filter = { export: wanted.export ?? null, status: 'missing', limit: WINDOWS_BACK_MAX } as const;
     const missing = listWindows(db, filter).at(-1);
     if (missing !== undefined)
-      return this.#read(await this.#dropNew(missing.window_start, { ...wanted, export: missing.export }));
-    const from = newestEndedWindow(now() - (parseDuration(age) ?? 0));
-    return this.#read(await this.#dropNew(this.#unknownWindow(wanted.export ?? 'newswire', from), wanted));
+      return this.#dropRead(missing.window_start, { ...wanted, export: missing.export });
+    return this.#dropRead(this.#unknownWindow(wanted.export ?? 'newswire', endedBefore(age)), wanted);
   }
 
   /** Rescores a detection that it dropped. */
-  async score(id: string, strength_score: number): Promise<Dropped> {
+  async score(id: string, strength_score: number) {
     const { content_type } = streamParts(streamOfId(id));
     const { export: exportName, score_max } = TYPE_RULES[content_type];
     if (strength_score > score_max)
@@ -161,13 +154,13 @@ export class Feed {
     throw failed(`no window of ${exportName} in the last 90 days is free for this`);
   }
 
-  async #dropNew(windowMs: number, wanted: Omit<LabValues['drop'], 'age'>): Promise<Dropped[]> {
+  async #dropNew(windowMs: number, wanted: Wanted) {
     const { rows = ROWS_DEFAULT, export: only, subscription } = wanted;
     if (subscription !== undefined) this.#requireSubscription(subscription);
     const exports = READING_ORDER.filter((name) => only === undefined || name === only);
     const drawnMs = FIRST_WINDOW_MS + this.#drops * WINDOW_MS;
     this.#drops += 1;
-    const dropped: Dropped[] = [];
+    const dropped = [];
     for (const [index, exportName] of exports.entries()) {
       const count = Math.floor((rows + index) / exports.length);
       const drawing = this.#drawing(exportName, drawnMs, subscription);
@@ -176,9 +169,9 @@ export class Feed {
       const own = moved(fresh.slice(0, count), windowMs - drawnMs);
       const file = await this.#writeRows(exportName, windowMs, own);
       const ids = own.map((row) => idOf(exportName, row));
-      dropped.unshift({ file, export: exportName, window_start: formatMs(windowMs), ids });
+      dropped.push({ file, export: exportName, window_start: formatMs(windowMs), ids });
     }
-    return dropped;
+    return dropped.reverse();
   }
 
   #drawing(exportName: ExportName, windowStartMs: number, subscription?: number) {
@@ -186,7 +179,9 @@ export class Feed {
     return { seed: this.#seed, exportName, windowStartMs, subscriptions };
   }
 
-  async #read(files: Dropped[]): Promise<{ files: Dropped[] }> {
+  /** The same, until the files are read. */
+  async #dropRead(windowMs: number, wanted: Wanted) {
+    const files = await this.#dropNew(windowMs, wanted);
     await this.#parts().ingest.rested();
     return { files };
   }
@@ -215,6 +210,9 @@ export class Feed {
 export function newestEndedWindow(nowMs: number): number {
   return Math.floor(nowMs / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
 }
+
+/** The newest window that had ended at a time before now. */
+const endedBefore = (age: string) => newestEndedWindow(now() - (parseDuration(age) ?? 0));
 
 /** Moves all times of rows. The addresses of photos are left to the appliance, which serves and signs them. */
 function moved(rows: readonly SampleRow[], byMs: number): SampleRow[] {

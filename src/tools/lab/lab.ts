@@ -160,7 +160,10 @@ export class Lab implements LabJoined {
       const shown = (startMs: number) => ({ export: name, window_start: formatMs(startMs), status });
       if (status === 'failed') return shown(await this.feed.fail(name, wanted));
       const window_start = wanted ?? this.feed.missable(name);
-      await this.#ask(operation, { kind: 'gap', export: name, window_start, status });
+      const request: IngestRequest = { kind: 'gap', export: name, window_start, status };
+      this.#withAccess(operation, (db) => writing(db, () => noteOperation(db, request)));
+      await this.#running().ingest.ask(request, () => {});
+      await this.rested();
       return shown(window_start);
     },
     restore: async () => {
@@ -212,13 +215,6 @@ export class Lab implements LabJoined {
     } else return fault;
     exchange.query = `${parameters}`;
     return fault;
-  }
-
-  /** Sends a request to the ingest thread. @throws Refused if it fails */
-  async #ask(operation: AskLab['operation'], request: IngestRequest): Promise<void> {
-    this.#withAccess(operation, (db) => writing(db, () => noteOperation(db, request)));
-    await this.#running().ingest.ask(request, () => {});
-    await this.rested();
   }
 
   #withAccess<Result>(operation: AskLab['operation'], use: (db: Database) => Result): Result {

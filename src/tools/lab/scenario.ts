@@ -3,31 +3,16 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { now } from '../../clock.ts';
 import { parseToml } from '../../config/file.ts';
-import { LAB } from '../../operations/lab.ts';
 import { readMembers } from '../../operations/member.ts';
 import { pathOf } from '../../operations/operation.ts';
 import { operationAt } from '../../operations/table.ts';
 import { misused, reasonOf } from '../../refused.ts';
 import { parseDuration } from '../../time.ts';
 
-export interface Step {
-  /** Milliseconds of the lab's clock from the start. */
-  readonly atMs: number;
-  /** The name of its operation in an address: `lab-drop`. */
-  readonly path: string;
-  /** Its members, as JSON. */
-  readonly given: unknown;
-}
+type Step = ReturnType<typeof readStep>;
 
 const EXPECTED = '{"steps": [{"at": "10m", "drop": {"rows": 5}}, …]}, as JSON or TOML';
 const TIMER_MAX_MS = 2 ** 31 - 1;
-/** A lab's own operations, by what they are called in a step: `fault add` is `faults`. */
-const LAB_STEPS = new Map(
-  LAB.filter(({ kind }) => kind === 'act').map((operation) => {
-    const name = pathOf(operation).slice('lab-'.length).replace('fault-add', 'faults');
-    return [name, operation];
-  }),
-);
 
 /** @throws Refused `usage` with the step that is wrong */
 export function readScenario(file: string): Step[] {
@@ -45,16 +30,22 @@ export function readScenario(file: string): Step[] {
     .sort((first, other) => first.atMs - other.atMs);
 }
 
-function readStep(step: unknown, place: string): Step {
+/**
+ * @returns `atMs`: milliseconds of the lab's clock from the start; `path`: the name of its operation in an address, such as
+ *   `lab-drop`; `given`: its members, as JSON
+ */
+function readStep(step: unknown, place: string) {
   const { at, ...operations } = Object(step);
   const atMs = typeof at === 'string' ? parseDuration(at) : null;
   const [name = '', ...more] = Object.keys(operations);
   if (atMs === null || atMs < 0)
     throw misused(`${place}: at: expected a duration from the start, such as 90s or 10m`);
-  const operation = LAB_STEPS.get(name) ?? operationAt(name);
+  // A lab's own are called without the group: `drop`, and `faults` for `fault add`.
+  const own = operationAt(`lab-${name === 'faults' ? 'fault-add' : name}`);
+  const operation = own ?? operationAt(name);
   if (operation === null || more.length > 0)
     throw misused(
-      `${place}: expected at and one of ${[...LAB_STEPS.keys()].join(', ')}, or another operation such as window-reset`,
+      `${place}: expected at and one operation, of the lab such as drop, clock or faults, or another one such as window-reset`,
     );
   try {
     readMembers(operation.members, operations[name]);

@@ -171,7 +171,7 @@ admin/thread.ts | standby | only the writer changes accounts and keys
 # Faults in the handling of dropped files and their rows: positions, versions, windows, times.
 ingest/files/changed-files.ts | finished-files | rows that are written into a file after it was read come
   [-readAgain(files, record, destination);-]
-ingest/files/finished-file.ts | archive | a disk that is not mounted yet is no empty archive
+ingest/files/orphaned.ts | archive | a disk that is not mounted yet is no empty archive
   [-if (!hasArchive(drop.root)) return;-]
 exports/file-name.ts | archive | a file that its number made another name is read again
   [name, [-unnumbered, -]unnumberedName(unnumbered)]

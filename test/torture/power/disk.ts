@@ -8,25 +8,17 @@ import { basename, dirname, join } from 'node:path';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
 import type { IoEvent } from '../io/record.ts';
 
-interface Written {
-  readonly at: number;
-  readonly data: Buffer;
-}
-
 /** Of a file's content: a write, or the size that it is truncated to. */
-type Change = Written | { readonly size: number };
+type Change = { readonly at: number; readonly data: Buffer } | { readonly size: number };
 const NOTHING = Buffer.alloc(0);
 type Node = DiskFile | DiskFolder;
 
 class DiskFile {
-  /** The inode in the recorded file system. */
-  readonly inode: number;
   durable: Buffer;
   /** Changes since the last fsync. */
   pending: Change[] = [];
 
-  constructor(inode: number, durable: Buffer) {
-    this.inode = inode;
+  constructor(durable: Buffer) {
     this.durable = durable;
   }
 
@@ -78,8 +70,7 @@ export class Disk {
   readonly top = new DiskFolder();
   /** Unsynced changes of names, in order. */
   pending: NameChange[] = [];
-  /** Files with unsynced content. */
-  readonly unsynced = new Set<DiskFile>();
+  /** By their inode in the recorded file system. */
   readonly #files = new Map<number, DiskFile>();
 
   /** @param root the recorded folder; if it is not empty at the start of the record, call {@link load} */
@@ -87,27 +78,41 @@ export class Disk {
     this.root = root;
   }
 
+  get hasUnsyncedContent(): boolean {
+    return [...this.#files.values()].some(({ pending }) => pending.length > 0);
+  }
+
   /** Reads the folder's current content, as durable. */
-  load(): void {
-    this.#load(this.root, this.top);
+  load(path = this.root, into = this.top): void {
+    for (const entry of readdirSync(path, { withFileTypes: true })) {
+      const below = join(path, entry.name);
+      const node = entry.isDirectory() ? new DiskFolder() : this.#loadFile(below);
+      if (node instanceof DiskFolder) this.load(below, node);
+      setName(into.durable, entry.name, node);
+      setName(into.current, entry.name, node);
+    }
+  }
+
+  /** A file may have several names. */
+  #loadFile(path: string): DiskFile {
+    const { ino } = lstatSync(path);
+    const file = this.#files.get(ino) ?? new DiskFile(readFileSync(path));
+    this.#files.set(ino, file);
+    return file;
   }
 
   /** Applies an event of the record; events that change nothing are ignored. */
   play(event: IoEvent): void {
     switch (event.kind) {
       case 'write':
-      case 'truncate': {
-        const file = this.#file(event.inode, event.path);
-        file.pending.push(event.kind === 'write' ? event : { size: event.at });
-        this.unsynced.add(file);
+        this.#file(event).pending.push(event);
         break;
-      }
-      case 'sync': {
-        const file = this.#file(event.inode, event.path);
-        file.sync();
-        this.unsynced.delete(file);
+      case 'truncate':
+        this.#file(event).pending.push({ size: event.at });
         break;
-      }
+      case 'sync':
+        this.#file(event).sync();
+        break;
       case 'sync folder': {
         const folder = this.#find(event.path);
         this.#makeDurable(({ entries }) => entries.some((entry) => entry.folder === folder));
@@ -123,30 +128,12 @@ export class Disk {
     }
   }
 
-  #load(path: string, into: DiskFolder): void {
-    for (const entry of readdirSync(path, { withFileTypes: true })) {
-      const below = join(path, entry.name);
-      const node = entry.isDirectory() ? new DiskFolder() : this.#loadFile(below);
-      if (node instanceof DiskFolder) this.#load(below, node);
-      setName(into.durable, entry.name, node);
-      setName(into.current, entry.name, node);
-    }
-  }
-
-  /** A file may have several names. */
-  #loadFile(path: string): DiskFile {
-    const { ino } = lstatSync(path);
-    const file = this.#files.get(ino) ?? new DiskFile(ino, readFileSync(path));
-    this.#files.set(file.inode, file);
-    return file;
-  }
-
   /** The names that an event adds or removes. */
   #nameChanges(event: IoEvent): NameChange['entries'] {
     switch (event.kind) {
       case 'create':
       case 'put': {
-        const file = new DiskFile(event.inode, event.data);
+        const file = new DiskFile(event.data);
         this.#files.set(event.inode, file);
         return [{ ...this.#place(event.path), node: file }];
       }
@@ -176,7 +163,7 @@ export class Disk {
     this.pending = this.pending.filter((change) => !selected.has(change));
   }
 
-  #file(inode: number, path: string): DiskFile {
+  #file({ inode, path }: IoEvent): DiskFile {
     const file = this.#files.get(inode);
     if (file === undefined) throw new Error(`${path} was written, but its creation was not recorded`);
     return file;
@@ -240,18 +227,13 @@ export function differences(disk: Disk): string[] {
 }
 
 /** Which part of the unsynced data survives: of the files' content, and of their names. */
-export const SURVIVALS = ['nothing', 'everything', 'the beginning', 'some', 'torn'] as const;
+export const SURVIVALS = ['nothing', 'everything', 'the beginning', 'some'] as const;
 type Survival = (typeof SURVIVALS)[number];
-/** Names are not torn. */
-export type Survivors = ReturnType<typeof pickSurvivors>;
 
-const SECTORS = [512, 4096] as const;
+/** What a disk writes atomically, in bytes: a write is torn between two of them. Infinity: none is. */
+const SECTORS = [512, 4096, Number.POSITIVE_INFINITY] as const;
 /** The probability that a change survives; picked for each file, and once for all names. */
 const PROBABILITIES = [0.05, 0.3, 0.5, 0.7, 0.95] as const;
-
-export function pickSurvivors(prng: Prng) {
-  return { content: prng.pick(SURVIVALS), names: prng.pick(SURVIVALS.slice(0, -1)) };
-}
 
 /** @returns which of so many changes survive, by their numbers */
 function survivorsOf(left: Survival, count: number, prng: Prng): (index: number) => boolean {
@@ -263,11 +245,12 @@ function survivorsOf(left: Survival, count: number, prng: Prng): (index: number)
   };
 }
 
-/** Replaces a folder's content by a disk as a power cut may leave it. */
-export function writeImage(disk: Disk, { content, names }: Survivors, prng: Prng, root: string): void {
+/** Replaces a folder's content by a disk as a power cut may leave it. @returns what survived */
+export function writeImage(disk: Disk, prng: Prng, root: string) {
+  const survivors = { content: prng.pick(SURVIVALS), names: prng.pick(SURVIVALS) };
   rmSync(root, { recursive: true, force: true });
   mkdirSync(root);
-  const folders = survivingFolders(disk, names, prng);
+  const folders = survivingFolders(disk, survivors.names, prng);
   const written = new Map<DiskFile, string>();
   const write = (folder: DiskFolder, path: string) => {
     for (const [name, node] of folders.get(folder) ?? folder.durable) {
@@ -278,11 +261,12 @@ export function writeImage(disk: Disk, { content, names }: Survivors, prng: Prng
       } else if (written.has(node)) linkSync(written.get(node) ?? '', below);
       else {
         written.set(node, below);
-        writeFileSync(below, survivingContent(node, content, prng), { mode: 0o600 });
+        writeFileSync(below, survivingContent(node, survivors.content, prng), { mode: 0o600 });
       }
     }
   };
   write(disk.top, root);
+  return survivors;
 }
 
 function survivingFolders({ pending }: Disk, names: Survival, prng: Prng) {
@@ -302,24 +286,24 @@ function survivingFolders({ pending }: Disk, names: Survival, prng: Prng) {
 
 function survivingContent(file: DiskFile, left: Survival, prng: Prng): Buffer {
   const { durable, pending } = file;
-  if (pending.length === 0 || left === 'nothing') return durable;
+  if (pending.length === 0) return durable;
   const isLeft = survivorsOf(left, pending.length, prng);
   const sector = prng.pick(SECTORS);
   // A file's new length may be durable before its content.
-  const isLengthThere = prng.chance(0.2);
+  const isLengthThere = left === 'some' && prng.chance(0.2);
   const kept = pending.flatMap((change, index): Change[] => {
-    if (left !== 'torn' || 'size' in change) return isLeft(index) ? [change] : [];
-    const pieces = torn(change, sector).filter(() => isLeft(index));
-    const length = change.at + change.data.length;
-    const isLonger = isLengthThere && length > durable.length;
-    return isLonger ? [{ at: length, data: NOTHING }, ...pieces] : pieces;
+    const pieces = piecesOf(change, sector).filter(() => isLeft(index));
+    const isLonger = isLengthThere && 'data' in change && endOf(change) > durable.length;
+    return isLonger ? [{ at: endOf(change), data: NOTHING }, ...pieces] : pieces;
   });
   return file.with(kept);
 }
 
-/** Splits a write into sectors, which a disk writes atomically. */
-function torn({ at, data }: Written, sector: number): Written[] {
-  const pieces: Written[] = [];
+/** Splits a write into sectors. */
+function piecesOf(change: Change, sector: number): Change[] {
+  if ('size' in change) return [change];
+  const { at, data } = change;
+  const pieces: Change[] = [];
   for (let from = 0; from < data.length; ) {
     const to = Math.min(data.length, from + sector - ((at + from) % sector));
     pieces.push({ at: at + from, data: data.subarray(from, to) });

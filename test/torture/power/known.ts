@@ -50,7 +50,13 @@ export function commandsByPrint(events: readonly IoEvent[]): Map<IoEvent, Done> 
   return printed;
 }
 
-export function learn(known: Known, event: IoEvent, { pages }: Story, printed: Map<IoEvent, Done>): Known {
+/** @param printed the commands that the operator gives; none, unless given */
+export function learn(
+  known: Known,
+  event: IoEvent,
+  { pages }: Story,
+  printed: ReadonlyMap<IoEvent, Done> = new Map(),
+): Known {
   switch (event.kind) {
     case 'put':
       return { ...known, dropped: new Map(known.dropped).set(basename(event.path), event.data) };

@@ -147,7 +147,7 @@ function startFollower(key: string, url: () => string | null) {
         pages.set(answer.request, answer.page);
         start = `cursor=${answer.page.cursor}`;
       }
-      if (answer?.hasMore !== true) await sleep(POLL_MS);
+      await sleep(POLL_MS);
     }
   };
   void follow();
@@ -163,10 +163,10 @@ async function ask(url: string | null, key: string, query: string) {
     const body = await response.text();
     if (response.status !== 200) return null;
     const rows = body.slice(BEGIN.length, body.lastIndexOf(END));
-    const { next_cursor, has_more } = JSON.parse(`{"x":[${body.slice(body.lastIndexOf(END))}`);
+    const { next_cursor } = JSON.parse(`{"x":[${body.slice(body.lastIndexOf(END))}`);
     const request = response.headers.get('x-request-id') ?? '';
     const page: Page = { rows, cursor: String(next_cursor) };
-    return { request, page, hasMore: has_more === true };
+    return { request, page };
   } catch {
     return null;
   }

@@ -27,12 +27,8 @@ export async function checkWorld(
   reference: readonly Detection[] | null,
   { mayRebuild = false, mayReorder = false } = {},
 ): Promise<void> {
-  for (const [name, copy] of [
-    ['BACKUP', world.backup],
-    ['PLACE', world.place],
-  ] as const)
-    if (world.isWritten(copy) && existsSync(join(copy, 'installation.json')))
-      await mustEnd(world, ['verify', name]);
+  for (const [name, copy] of Object.entries({ BACKUP: world.backup, PLACE: world.place }))
+    if (existsSync(join(copy, 'installation.json'))) await mustEnd(world, ['verify', name]);
   await world.ensureRunning();
   await world.until('ingest to be idle', () => isIdle(world));
   await world.follow();

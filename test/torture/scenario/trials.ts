@@ -52,16 +52,14 @@ interface Chosen {
 
 /** A possible case, with the properties by which cases are chosen. */
 interface Case extends Chosen {
-  readonly call: string;
-  /** The fault and the call: `fail EIO fsync`. */
+  /** What happens to which call: `kill midway write`. */
   readonly kind: string;
   /** The call, the stage or whether the appliance starts or stops, and the file. */
   readonly where: string;
 }
 
 /**
- * Chooses the share's number of cases: first one of every call, then of every kind of each, then of every kind in every
- * place, then others.
+ * Runs the share's number of cases: first one of every kind, then another of each, and so on.
  *
  * TORTURE_CASE, a list of cases as printed by failures, runs only those.
  */
@@ -117,10 +115,10 @@ function casesOf(stage: RecordedStage, injectionAt: TrialPlan['injection'], seed
   };
   return stage.calls.map((call) => {
     const injection = injectionAt(call, seededPrng(seed, stage.stage.name, call.number));
-    const kind = `${injection.how} ${injection.how === 'fail' ? injection.error : ''} ${call.name}`;
     // Without the parts of a path that differ from run to run.
     const path = call.path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16}/g, '*').replace(/\d+/g, '*');
-    return { stage, injection, call: call.name, kind, where: `${call.name} ${partOf(call)} ${path}` };
+    const kind = `${injection.how} ${call.name}`;
+    return { stage, injection, kind, where: `${call.name} ${partOf(call)} ${path}` };
   });
 }
 
@@ -141,20 +139,10 @@ function endsOfRuns(cases: readonly Case[]): Case[] {
 }
 
 function choose(all: readonly Case[], { share }: PartOptions): Case[] {
-  const places = inTurn(all, ({ kind, where }) => `${kind} ${where}`);
-  const kinds = inTurn(places, ({ kind }) => kind);
-  return inTurn(kinds, ({ call }) => call).slice(0, Math.ceil(all.length * share));
-}
-
-/** One item of each kind, then another of each, and so on; within a turn in their order. */
-function inTurn<Item>(items: readonly Item[], kindOf: (item: Item) => string): Item[] {
-  const counts = new Map<string, number>();
-  const turns = items.map((item) => {
-    const turn = counts.get(kindOf(item)) ?? 0;
-    counts.set(kindOf(item), turn + 1);
-    return { item, turn };
-  });
-  return turns.sort((one, other) => one.turn - other.turn).map(({ item }) => item);
+  const kinds = [...Map.groupBy(all, ({ kind }) => kind).values()];
+  const turns = kinds.flatMap((cases) => cases.map((each, turn) => ({ each, turn })));
+  const inTurn = turns.sort((one, other) => one.turn - other.turn).map(({ each }) => each);
+  return inTurn.slice(0, Math.ceil(all.length * share));
 }
 
 /** Repeats a case, in the list of TORTURE_CASE. */

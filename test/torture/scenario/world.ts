@@ -1,6 +1,6 @@
 /** An installation in a folder, its running appliance, and a client that follows the change stream. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readLogMarkOf } from '../../../src/store/log-mark.ts';
@@ -75,8 +75,6 @@ export class World {
   readonly logs: (() => readonly LogLine[])[] = [];
   #stageSettings: Readonly<Record<string, string>> = {};
   #server: { readonly run: RunningProgram; readonly url: string } | null = null;
-  /** The files of both copies as they were loaded. */
-  #loaded = new Map<string, string>();
 
   /** @param main the program's entry; @param folder of the injector */
   constructor(main: string, folder: string, injector: Injector, record: string | null = null) {
@@ -126,12 +124,6 @@ export class World {
     this.role = snapshot?.role ?? 'alone';
     this.copy = snapshot?.copy ?? { cursor: null, rows: [] };
     if (snapshot !== null) copyFolder(snapshot.folder, this.root);
-    this.#loaded = new Map([this.backup, this.place].map((copy) => [copy, filesOf(copy)]));
-  }
-
-  /** Whether a copy has other files than before the stage. */
-  isWritten(copy: string): boolean {
-    return filesOf(copy) !== this.#loaded.get(copy);
   }
 
   /** Runs a stage from start to stop; steps that the fault interrupts are repeated. */
@@ -351,10 +343,4 @@ export class World {
 /** Log lines after which the program continues only after a restart, or after an hour. */
 function needsRestart({ msg, alert }: LogLine): boolean {
   return /^(ingest stopped|cannot delete an old file)/.test(String(msg)) || alert === 'database damaged';
-}
-
-/** The names of the files in a folder, with their sizes and times. */
-function filesOf(folder: string): string {
-  const files = filesBelow(folder).map((path) => ({ path, found: statSync(path, { bigint: true }) }));
-  return files.map(({ path, found }) => `${path} ${found.size} ${found.mtimeNs}`).join('\n');
 }
