@@ -22,7 +22,7 @@ export interface Exchange {
   readonly address: string;
   readonly cors: readonly string[];
   intervention: Intervention | null;
-  /** The key id in the credential, not verified. An endpoint that reads credentials itself sets it. */
+  /** The key id in the credential, not verified, and verified. The token endpoint, which is open, sets both itself. */
   claimed_key_id: string | null;
   key_id: string | null;
   /** The credential whose rows are counted, and when it was verified, by both clocks: after a long poll, again. */
@@ -44,8 +44,6 @@ export interface Answer {
   readonly position?: number;
   /** Spent waiting for a change (`Prefer: wait`). */
   readonly waited_ms?: number;
-  /** The key that an open endpoint has verified: for the log. */
-  readonly key_id?: string;
   readonly code?: ProblemCode | OAuthErrorCode;
 }
 

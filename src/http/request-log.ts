@@ -15,11 +15,9 @@ const LOGGED_PATH_CHARACTERS_MAX = 256;
 
 /** Notes the use of the key, logs, and counts in the metrics. */
 export function noteAnswer(service: Service, exchange: Exchange, answer: Noted): void {
-  // The token endpoint is open and verifies the key itself.
-  const keyId = exchange.key_id ?? answer.key_id ?? null;
+  const { request_id, address, request, path, endpoint, claimed_key_id, key_id: keyId } = exchange;
   if (keyId !== null) service.keyUses.note(keyId, service.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
-  const { request_id, address, request, path, endpoint, claimed_key_id } = exchange;
   const { status, rows, code, position, waited_ms } = answer;
   const limit = limitOf(code, exchange);
   if (limit !== null) service.metrics?.refused(limit);

@@ -123,9 +123,10 @@ async function answerToken(
   const byOwner = rate.takeProven(client.id, address, nowMs);
   if (byOwner !== null) throw tooManyTokens(byOwner, 'for this client_id');
   if (grant.kind === 'invalid_scope') return oauthError('invalid_scope', grant.description);
-  const { key_id, access_token, scopes } = grant;
+  const { access_token, scopes } = grant;
+  exchange.key_id = grant.key_id;
   const token = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS, scope: scopes.join(' ') };
-  return { status: 200, key_id, body: JSON.stringify(token) };
+  return { status: 200, body: JSON.stringify(token) };
 }
 
 /** @param authorization of the request: the answer to HTTP Basic has its challenge (RFC 6749, 5.2) */

@@ -96,7 +96,7 @@ export class LabRequest implements Intervention {
     const headers = [...(plain.headers ?? []), 'Date', new Date(now()).toUTCString()];
     if (isApplied) this.#addHeaders(headers, plain);
     const at = headers.indexOf('Retry-After');
-    record.key_id = exchange.key_id ?? plain.key_id ?? exchange.claimed_key_id;
+    record.key_id = exchange.key_id ?? exchange.claimed_key_id;
     record.status = plain.status;
     record.code = plain.code ?? null;
     record.retry_after = at < 0 ? null : Number(headers[at + 1]);
