@@ -1,7 +1,7 @@
 /** What is no request, with the reply that it gets, which looks like every other answer. Node's own do not. */
 import { errorCode, isErrorCode } from '../refused.ts';
 import type { Problem } from './problem.ts';
-import { type FindRoute, refusalOf, splitTarget } from './routes.ts';
+import { type FindRoute, NO_PATH, splitTarget } from './routes.ts';
 
 /** A request of which at most the first line could be read. */
 export interface Malformed {
@@ -21,7 +21,7 @@ export function malformedBy(error: Error, find: FindRoute): Malformed {
     const [, method, target] = REQUEST_LINE.exec(headOf(error, Number.POSITIVE_INFINITY)) ?? [];
     if (method !== undefined && target !== undefined) {
       const found = find(splitTarget(target).path, method);
-      if (found.kind !== 'route') return { method, target, ...refusalOf(found) };
+      if ('problem' in found) return { method, target, ...found };
     }
   }
   const reason = REASONS[errorCode(error)] ?? OTHER_REASON;
@@ -41,7 +41,7 @@ const REASONS: Readonly<Record<string, Pick<Problem, 'status' | 'detail'>>> = {
 const OTHER_REASON = { detail: 'The request is not well-formed HTTP/1.1.' };
 
 /** A CONNECT names an address, which is no path of this service. */
-export const CONNECT: Malformed = { method: 'CONNECT', target: '', ...refusalOf({ kind: 'no_path' }) };
+export const CONNECT: Malformed = { method: 'CONNECT', target: '', ...NO_PATH };
 
 export const PLAIN_HTTP: Malformed = {
   method: '',

@@ -14,7 +14,7 @@ import type { Malformed } from './malformed.ts';
 import { type Problem, problemOf, retryAfter } from './problem.ts';
 import { isEvents, problemAnswer, sendAnswer } from './reply.ts';
 import { countRefusal, noteAnswer } from './request-log.ts';
-import { type FindRoute, type Route, refusalOf, splitTarget } from './routes.ts';
+import { type FindRoute, NO_PATH, type Route, splitTarget } from './routes.ts';
 import type { Service } from './service.ts';
 import { verify } from './verification.ts';
 
@@ -52,15 +52,14 @@ export function refuseUnrouted(
   if (asked.expect !== undefined && !CONTINUE.test(asked.expect))
     return refuse('Unsupported Expect header. The only supported value is 100-continue.');
   const found = find(splitTarget(request.url ?? '').path, request.method ?? '');
-  if (found.kind === 'route') return false;
+  if (!('problem' in found)) return false;
   const exchange = openExchange(service, request, response);
   const preflight =
-    request.method === 'OPTIONS' && found.kind === 'no_method'
+    request.method === 'OPTIONS' && found !== NO_PATH
       ? service.cors.preflight(asked.origin, asked['access-control-request-method'])
       : null;
-  const { problem, headers } = refusalOf(found);
   if (preflight !== null) send(service, exchange, { status: 204, body: '', headers: preflight });
-  else sendProblem(service, exchange, problem, headers);
+  else sendProblem(service, exchange, found.problem, found.headers);
   return true;
 }
 

@@ -18,28 +18,28 @@ export interface OpenRoute extends OpenEndpoint {
 
 export type Route = KeyedRoute | OpenRoute;
 
-export type Found = { readonly kind: 'route'; readonly route: Route } | Unrouted;
+/** The answer to a request without a route. */
+interface Unrouted {
+  readonly problem: Problem;
+  readonly headers: readonly string[];
+}
 
-export type Unrouted = { readonly kind: 'no_path' } | { readonly kind: 'no_method'; readonly allow: string };
+export const NO_PATH: Unrouted = {
+  problem: { code: 'not_found', detail: 'No endpoint exists at this path.' },
+  headers: [],
+};
 
-export type FindRoute = (path: string, method: string) => Found;
+export type FindRoute = (path: string, method: string) => Route | Unrouted;
 
 export function createRouteTable(routes: readonly Route[]): FindRoute {
   return (path, method) => {
     const route = routes.find((one) => one.path === path || isWithin(one.path, path));
-    if (route === undefined) return { kind: 'no_path' };
-    if (method === route.method || (method === 'HEAD' && route.head !== undefined))
-      return { kind: 'route', route };
-    return { kind: 'no_method', allow: route.head === undefined ? route.method : `${route.method}, HEAD` };
+    if (route === undefined) return NO_PATH;
+    if (method === route.method || (method === 'HEAD' && route.head !== undefined)) return route;
+    const allow = route.head === undefined ? route.method : `${route.method}, HEAD`;
+    const detail = `This endpoint supports only ${allow}.`;
+    return { problem: { code: 'method_not_allowed', detail }, headers: ['Allow', allow] };
   };
-}
-
-/** The answer to a request without a route. */
-export function refusalOf(found: Unrouted): { readonly problem: Problem; readonly headers: string[] } {
-  if (found.kind === 'no_path')
-    return { problem: { code: 'not_found', detail: 'No endpoint exists at this path.' }, headers: [] };
-  const detail = `This endpoint supports only ${found.allow}.`;
-  return { problem: { code: 'method_not_allowed', detail }, headers: ['Allow', found.allow] };
 }
 
 /** Whether only the last segment, which is not empty, differs from that of a path such as `/v1/detections/{id}`. */
