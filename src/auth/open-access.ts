@@ -114,23 +114,26 @@ function recover(folder: DataFolder, onRecovered: (reason: string) => void): boo
   return found.isKept;
 }
 
-function damaged({ root, access }: DataFolder, reason: string): Refused {
+function damaged({ root, access }: DataFolder, reason: string, options?: ErrorOptions): Refused {
   return misconfigured(
     `${access} cannot be used: ${reason}. A start puts its spare copy in place, if that is sound: restart Wirewatch. Otherwise restore a backup: wirewatch restore BACKUP --replace --data ${root}`,
+    options,
   );
 }
 
-function explained<Result>({ access, root }: DataFolder, work: () => Result): Result {
+function explained<Result>(folder: DataFolder, work: () => Result): Result {
   try {
     return work();
   } catch (error) {
     if (error instanceof Refused) throw error;
     const cause = { cause: error };
+    const { access } = folder;
     if (isDiskFull(error))
       throw failed(`cannot open ${access}: the disk is full. Free space and try again.`, cause);
-    const detail = isDamage(error)
-      ? `${access} is damaged or not a database. Restart Wirewatch, which puts its spare copy in place; or restore a backup: wirewatch restore BACKUP --replace --data ${root}`
-      : `cannot open ${access}: ${reasonOf(error)}. Check that this user can read and write the data folder.`;
-    throw misconfigured(detail, cause);
+    if (isDamage(error)) throw damaged(folder, 'it is damaged or not a database', cause);
+    throw misconfigured(
+      `cannot open ${access}: ${reasonOf(error)}. Check that this user can read and write the data folder.`,
+      cause,
+    );
   }
 }

@@ -53,20 +53,14 @@ export function createRequestCounts(
   now: () => number,
   stored: { readonly hours: readonly HourCounts[]; readonly refusals: readonly Refusals[] },
 ) {
-  let hour = Math.floor(now() / HOUR_MS);
-  let hours = coarsened(stored.hours, hour);
+  const hourNow = () => Math.floor(now() / HOUR_MS);
+  let coarsenedAt = hourNow();
+  let hours = coarsened(stored.hours, coarsenedAt);
   const refusals = new Map(stored.refusals.map((refusal) => [nameOf(refusal), { ...refusal }]));
 
   function countsOf(key_id: string | null): HourCounts {
-    turn();
+    const hour = hourNow();
     return getOrMake(hours, `${hour} ${key_id}`, () => ({ hour, key_id, requests: 0, refused: 0 }));
-  }
-
-  /** Begins an hour. A start in the middle of one goes on with its counts. */
-  function turn(): void {
-    const before = hour;
-    hour = Math.floor(now() / HOUR_MS);
-    if (hour !== before) hours = coarsened([...hours.values()], hour);
   }
 
   return {
@@ -100,7 +94,10 @@ export function createRequestCounts(
     /** The counts of 90 days, and the refusals of the last seven. */
     history() {
       const nowMs = now();
-      turn();
+      // Once an hour: with 10,000 counts it takes ten milliseconds or more.
+      const hour = hourNow();
+      if (hour !== coarsenedAt) hours = coarsened([...hours.values()], hour);
+      coarsenedAt = hour;
       const today = Math.floor(nowMs / DAY_MS);
       // Also those in the future, from a clock that was ahead.
       for (const [name, { day }] of refusals)
@@ -117,24 +114,16 @@ function coarsened(all: readonly HourCounts[], nowHour: number): BoundedMap<stri
     const step = STEPS.find(({ age }) => Math.abs(nowHour - counts.hour) < age);
     if (step === undefined) continue;
     const hour = counts.hour - (counts.hour % step.hours);
-    const name = `${hour} ${counts.key_id}`;
-    const known = joined.get(name);
-    joined.set(name, known === undefined ? { ...counts, hour } : sumOf(known, counts));
+    const { key_id } = counts;
+    const none: HourCounts = { hour, key_id, requests: 0, refused: 0 };
+    const sum = getOrMake(joined, `${hour} ${key_id}`, () => none);
+    sum.requests += counts.requests;
+    sum.refused += counts.refused;
+    if (counts.position !== undefined) sum.position = counts.position;
+    if (counts.behind_seconds !== undefined)
+      sum.behind_seconds = Math.max(sum.behind_seconds ?? 0, counts.behind_seconds);
   }
   return joined;
-}
-
-function sumOf(counts: HourCounts, later: HourCounts): HourCounts {
-  return {
-    ...counts,
-    ...later,
-    hour: counts.hour,
-    requests: counts.requests + later.requests,
-    refused: counts.refused + later.refused,
-    ...(counts.behind_seconds !== undefined && {
-      behind_seconds: Math.max(counts.behind_seconds, later.behind_seconds ?? 0),
-    }),
-  };
 }
 
 function nameOf({ day, key_id, code }: Pick<Refusals, 'day' | 'key_id' | 'code'>): string {
