@@ -183,11 +183,15 @@ function csvProblems(csv: Mapping['csv']): string[] {
     !isOne(delimiter) && `delimiter: expected one character, such as ";" or "\\t", found ${shown(delimiter)}`,
     quote !== '' && !isOne(quote) && `quote: expected one character, or nothing, found ${shown(quote)}`,
     quote === delimiter && 'quote: it is also the delimiter',
-    unlessError(true, () => new TextDecoder(encoding).encoding === '') &&
+    !isEncoding(encoding) &&
       `encoding: expected a label such as utf-8, windows-1252 or utf-16le, found ${shown(encoding)}`,
     (header.length === 0 || new Set(header).size < header.length) &&
       'header: expected the name of each column of the files, each only once',
   ].filter((problem) => problem !== false);
+}
+
+function isEncoding(label: string): boolean {
+  return unlessError(false, () => new TextDecoder(label).encoding !== '');
 }
 
 const DAY_FIELDS = ['year', 'month', 'day'] as const;
