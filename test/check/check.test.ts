@@ -100,7 +100,7 @@ test('damage, a lost secret, open permissions and an invalid certificate are fou
     const { code, of } = await check(data, '--config', file);
     assert.equal(code, 1);
     assert.equal(of('appliance').status, 'bad');
-    assert.match(of('appliance').detail, /access\.db is damaged .*spare copy/);
+    assert.match(of('appliance').detail, /access\.db cannot be used: it is damaged .*spare copy/);
     assert.match(of('secret').detail, /5 bytes instead of 32/);
     assert.equal(of('data folder').status, 'warn');
     assert.match(of('data folder').what_to_do ?? '', /chmod 0700/);
