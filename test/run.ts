@@ -140,7 +140,7 @@ function inOrder(which: 'long' | 'short'): string[] {
  */
 const OF_EXECUTABLE = words(`
   administration-port check command-line completion demo generate-command healthcheck lab-start
-  log-on-terminal s3-tls samples service-setup start-and-stop verify-data`);
+  log-on-terminal s3-tls sample service-setup start-and-stop verify-data`);
 
 /** A test that hangs fails after so many minutes, and the others go on: far longer than any takes beside load. */
 const TEST_MINUTES_MAX = { short: 10, long: 40 };
