@@ -3,11 +3,12 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { Value } from '@sinclair/typebox/value';
 import { annotatedConfig } from '../../src/config/annotated.ts';
 import { isInTheClear } from '../../src/config/listening.ts';
 import { type ConfigSources, loadConfig } from '../../src/config/load.ts';
 import { readSecretFiles } from '../../src/config/preseed.ts';
-import { SETTINGS } from '../../src/config/schema.ts';
+import { SETTINGS, SETTINGS_SCHEMA } from '../../src/config/schema.ts';
 import { ACCOUNT, folder, generated, HASH, KEY, SUBSCRIPTION, TERMS, written } from '../support/preseed.ts';
 import { refusal as refused } from '../support/refusal.ts';
 import { words } from '../support/words.ts';
@@ -36,6 +37,16 @@ test('the annotated file equals the one in config/, shows every default, and loa
   assert.equal(none, null);
   assert.deepEqual(loaded, defaults);
   assert.deepEqual(Object.values(defaults.limits), [120, 10, 30, 1_000_000]);
+});
+
+test('every setting has a description, a default of its type, and a variable', () => {
+  assert.ok(SETTINGS.length > 15);
+  assert.equal(new Set(SETTINGS.map((setting) => setting.variable)).size, SETTINGS.length);
+  for (const setting of SETTINGS) {
+    assert.ok(setting.description.length > 10, setting.path);
+    assert.ok(Value.Check(setting.schema, setting.schema.default), setting.path);
+  }
+  assert.equal(Value.Check(SETTINGS_SCHEMA, Value.Create(SETTINGS_SCHEMA)), true);
 });
 
 test('flag, then environment, then file, then default', () => {
