@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- --against COMMIT`: compares this program with an earlier version, built from its commit in its own
- * worktree. Both read the same export and serve the same requests, in turn, over HTTP and with their own commands.
+ * worktree. Both read the same exports and serve the same requests, in turn, over HTTP and with their own commands.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -18,23 +18,26 @@ import {
   SUBSCRIPTIONS,
   secondsOf,
 } from './common.ts';
-import { dropped, exportOf, prepareAccess } from './ingest.ts';
-import { authorization, LOAD_REQUESTS, type PathOf, runLoad, walkOf } from './load.ts';
+import { dropped, generated, prepareAccess } from './ingest.ts';
+import { authorization, type PathOf, runLoad, walkOf } from './load.ts';
 import { BUNDLE, command, type Started, startAppliance } from './program.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const MANY = Array.from({ length: 40 }, (_, index) => 7001 + index);
+const PAGE_REQUESTS = 400;
 /** More meaningful than the rate if the machine is also used otherwise. */
 const PROCESSOR = 'processor time of the appliance for it';
 
-/** One of the two versions, with its data folder. */
+/** One of the two versions, with a data folder for each of the two data sets. */
 type Candidate = ReturnType<typeof candidate>;
 
-export async function against(commit: string, bench: Bench): Promise<Figure[]> {
-  const { folder, rows, rounds } = bench;
+export async function against(commit: string, { folder, rows, rounds }: Bench): Promise<Figure[]> {
   return await withBuilt(commit, folder, async (bundle) => {
     const both = [candidate(join(folder, 'before'), bundle), candidate(join(folder, 'now'), BUNDLE)] as const;
-    const file = exportOf(bench);
-    const read = await inTurn(both, { rounds, warmUps: 0 }, (one) => ingest(one, file, rows));
+    const few = generated(join(folder, 'few'), rows, SUBSCRIPTIONS);
+    const many = generated(join(folder, 'many'), rows, MANY);
+    const read = await inTurn(both, { rounds, warmUps: 0 }, (one) => ingest(one, 'few', few, rows));
+    for (const one of both) await ingest(one, 'many', many, rows);
     return [
       ...compared('ingest, dropped to committed and archived', 'rows/s', read),
       ...(await served(both, rounds)),
@@ -65,9 +68,12 @@ export async function withBuilt<Result>(
 }
 
 function candidate(folder: string, bundle: string) {
-  // Without detections, to copy.
-  const empty = join(folder, 'empty');
-  return { bundle, data: join(folder, 'data'), empty, key: prepareAccess(empty, SUBSCRIPTIONS, { bundle }) };
+  const prepared = (name: string, subscriptions: readonly number[]) => {
+    // Without detections, to copy.
+    const empty = join(folder, `${name}-empty`);
+    return { folder: join(folder, name), empty, key: prepareAccess(empty, subscriptions, { bundle }) };
+  };
+  return { bundle, few: prepared('few', SUBSCRIPTIONS), many: prepared('many', MANY) };
 }
 
 /** @returns what `work` does in a second, and the processor time of the appliance meanwhile, by `times` */
@@ -84,51 +90,56 @@ function compared(what: string, unit: string, sides: readonly (readonly Measured
   return [rate(what, unit, of('perSecond')), { ...rate(PROCESSOR, 'ms', of('cpuMs')), isCost: true }];
 }
 
-async function ingest({ bundle, data, empty }: Candidate, file: string, rows: number) {
-  rmSync(data, { recursive: true, force: true });
-  cpSync(empty, data, { recursive: true });
-  await using appliance = await startAppliance(data, { bundle });
-  return await measured(appliance, 1, async () => rows / (await dropped(join(data, 'drop'), file)));
+async function ingest({ bundle, ...sets }: Candidate, set: 'few' | 'many', file: string, rows: number) {
+  const { folder, empty } = sets[set];
+  rmSync(folder, { recursive: true, force: true });
+  cpSync(empty, folder, { recursive: true });
+  await using appliance = await startAppliance(folder, { bundle });
+  return await measured(appliance, 1, async () => rows / (await dropped(join(folder, 'drop'), file)));
 }
 
 async function served(both: readonly [Candidate, Candidate], rounds: number): Promise<Figure[]> {
-  await using stops = new AsyncDisposableStack();
-  const sides: (Started & { readonly headers: Record<string, string> })[] = [];
-  for (const { bundle, data, key } of both) {
-    const appliance = stops.use(await startAppliance(data, { bundle }));
-    sides.push({ ...appliance, headers: authorization(key) });
-  }
-  const { first, last } = rangeOf(join(both[1].data, 'detections.db'));
+  const figures: Figure[] = [];
+  const compare = async (what: string, set: 'few' | 'many', path: PathOf) => {
+    await using stops = new AsyncDisposableStack();
+    const sides: (Started & { readonly headers: Record<string, string> })[] = [];
+    for (const { bundle, [set]: data } of both) {
+      const appliance = stops.use(await startAppliance(data.folder, { bundle }));
+      sides.push({ ...appliance, headers: authorization(data.key) });
+    }
+    const load = { requests: PAGE_REQUESTS, path };
+    const measure = (side: (typeof sides)[number]) =>
+      measured(side, PAGE_REQUESTS, () => runLoad({ ...load, url: side.url, headers: side.headers }));
+    figures.push(...compared(what, 'pages/s', await inTurn(sides, { rounds }, measure)));
+  };
+  const page = 'stream page of 1,000 rows';
+  const walks = SUBSCRIPTIONS.map((id) => walkOf(`&subscription_id=${id}`));
+  const oneEach: PathOf = (connection, answer) =>
+    walks[connection % walks.length]?.(connection, answer) ?? '';
+  await compare(`${page}, one stream of 40 interleaved`, 'many', oneEach);
+  await compare(`${page}, one stream of 4 interleaved`, 'few', walks[0] ?? oneEach);
+  await compare(`${page}, four streams`, 'few', walkOf());
+  const { first, last } = rangeOf(join(both[1].few.folder, 'detections.db'));
   const [from, to] = [first, last + 1].map((second) => new Date(second * 1000).toISOString());
   const period = `/v1/detections?from=${from}&to=${to}&limit=1000`;
-  const [own] = SUBSCRIPTIONS;
-  const pages: Readonly<Record<string, PathOf>> = {
-    'stream page of 1,000 rows, one stream of 4 interleaved': walkOf(`&subscription_id=${own}`),
-    'stream page of 1,000 rows, four streams': walkOf(),
-    'period page of 1,000 rows, one stream': () => `${period}&subscription_id=${own}&content_type=text`,
-    'period page of 200 rows, four streams': () => period,
-  };
-  const figures: Figure[] = [];
-  for (const [what, path] of Object.entries(pages)) {
-    const measure = (side: (typeof sides)[number]) =>
-      measured(side, LOAD_REQUESTS, () => runLoad({ ...side, path }));
-    figures.push(...compared(what, 'pages/s', await inTurn(sides, { rounds }, measure)));
-  }
+  const ofOne = `${period}&subscription_id=${SUBSCRIPTIONS[0]}&content_type=text`;
+  await compare('period page of 1,000 rows, one stream', 'few', () => ofOne);
+  await compare('period page of 200 rows, four streams', 'few', () => period);
   return figures;
 }
 
 function sizes(both: readonly [Candidate, Candidate], rows: number): Figure[] {
-  const [before, now = 0] = both.map(({ data }) => bytesOf([join(data, 'detections.db')]) / rows);
-  const [earlierLog, log = 0] = both.map(({ data }) => bytesOf(filesBelow(join(data, 'log'))) / rows);
+  const [before, now = 0] = both.map(({ few }) => bytesOf([join(few.folder, 'detections.db')]) / rows);
+  const [earlierLog, log = 0] = both.map(({ few }) => bytesOf(filesBelow(join(few.folder, 'log'))) / rows);
   return [
     cost('detections.db for each new detection', 'bytes', now, before),
     cost('the log for each new detection', 'bytes', log, earlierLog),
   ];
 }
 
-async function rebuilt({ bundle, data }: Candidate, rows: number): Promise<Figure> {
-  rmSync(join(data, 'detections.db'));
-  const nothing = ['--to', '2000-01-01T00:00:00Z', '--data', data, '--json'];
+async function rebuilt({ bundle, few }: Candidate, rows: number): Promise<Figure> {
+  rmSync(join(few.folder, 'detections.db'));
+  const nothing = ['--to', '2000-01-01T00:00:00Z', '--data', few.folder, '--json'];
   const seconds = await secondsOf(() => command(['ingest', 'replay', ...nothing], { bundle }));
   return { what: 'detections.db made anew from the log', unit: 'rows/s', before: null, now: rows / seconds };
 }

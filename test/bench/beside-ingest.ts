@@ -1,7 +1,7 @@
 /** How long an operator waits at rest, and while a large file is applied: for a revocation, and for the console's overview. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openConsole } from '../support/console-client.ts';
+import { consoleOf, redeem } from '../support/console-client.ts';
 import { freePort } from '../support/free-port.ts';
 import { type Bench, cost, type Figure, median } from './common.ts';
 import { createKey, dropped, exportOf, prepareAccess } from './ingest.ts';
@@ -73,10 +73,9 @@ async function timed(acts: Readonly<Record<string, () => Promise<void>>>, isOver
 
 /** @returns loads the overview as a browser does: all its answers at once */
 async function overviewOf(data: string): Promise<() => Promise<void>> {
-  const cli = (args: readonly string[]) => {
-    return { status: 0, stdout: command([...args, '--data', data]), stderr: '' };
-  };
-  const { get } = await openConsole({ cli });
+  const { url } = JSON.parse(command(['console', '--data', data, '--json']));
+  const { secret } = JSON.parse((await redeem(url)).text);
+  const { get } = consoleOf(new URL(url).origin, secret);
   return async () => {
     await Promise.all(OVERVIEW.map((path) => get(path)));
   };

@@ -14,6 +14,7 @@ import { authorization, runLoad, walkOf } from './load.ts';
 import { command, type Started, startAppliance } from './program.ts';
 
 const LOOK_EVERY_MS = 50;
+const PAGE_REQUESTS = 400;
 const FIRST_ROWS = 1000;
 
 export async function copies(bench: Bench): Promise<Figure[]> {
@@ -112,8 +113,8 @@ function watchLag(data: string, other: string) {
 
 /** @returns pages per second of all machines, each with clients of its own */
 async function pagesOf(machines: readonly Started[], key: string): Promise<number> {
-  const headers = authorization(key);
-  const rates = await Promise.all(machines.map(({ url }) => runLoad({ headers, url, path: walkOf() })));
+  const load = { headers: authorization(key), requests: PAGE_REQUESTS };
+  const rates = await Promise.all(machines.map(({ url }) => runLoad({ ...load, url, path: walkOf() })));
   return rates.reduce((sum, rate) => sum + rate, 0);
 }
 

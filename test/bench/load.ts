@@ -4,6 +4,7 @@ import { Agent, request } from 'node:http';
 
 export interface Load {
   readonly url: string;
+  readonly requests: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly path: PathOf;
 }
@@ -12,12 +13,11 @@ export interface Load {
 export type PathOf = (connection: number, answer: Buffer | null) => string;
 
 export const CONNECTIONS = 8;
-export const LOAD_REQUESTS = 400;
 
 /** @returns requests per second */
-export async function runLoad({ url, headers = {}, path }: Load): Promise<number> {
+export async function runLoad({ url, requests, headers = {}, path }: Load): Promise<number> {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
-  let left = LOAD_REQUESTS;
+  let left = requests;
   const worker = async (connection: number) => {
     for (let answer: Buffer | null = null; left > 0; ) {
       left -= 1;
@@ -32,7 +32,7 @@ export async function runLoad({ url, headers = {}, path }: Load): Promise<number
   const startMs = performance.now();
   await Promise.all(Array.from({ length: CONNECTIONS }, (_, connection) => worker(connection)));
   agent.destroy();
-  return (LOAD_REQUESTS * 1000) / (performance.now() - startMs);
+  return (requests * 1000) / (performance.now() - startMs);
 }
 
 async function get(agent: Agent, url: string, headers: Readonly<Record<string, string>>): Promise<Buffer> {

@@ -1,12 +1,12 @@
 /**
- * `npm run bench`: how long commands and starts take, a revocation and the console's overview beside an ingest, exports
- * in another shape, and what the copy costs. Only ratios are comparable: machines differ, and so does one machine from
- * minute to minute.
+ * `npm run bench`: pages against the least that can serve them, how long commands and starts take, a revocation and the
+ * console's overview beside an ingest, exports in another shape, and what the copy costs. Only ratios are
+ * comparable: machines differ, and so does one machine from minute to minute.
  *
  * | option | meaning |
  * |---|---|
  * | `--rows N`, `--rounds N` | 300,000 rows and 3 rounds unless given |
- * | `--only start`, `beside`, `mapped`, `copy` | only this part |
+ * | `--only page`, `start`, `beside`, `mapped`, `copy` | only this part |
  * | `--against COMMIT` | compares with an earlier version of the program instead |
  * | `--growth` | the cost of millions of rows, see growth.ts; with `--against` also of the earlier version |
  * | `--peers` | compares with other programs, see peers.ts |
@@ -24,7 +24,7 @@ import { copies } from './copies.ts';
 import { growth } from './growth.ts';
 import { mapped } from './mapped.ts';
 import { type GroupName, MEASURED, type MeasuredGroup } from './measured.ts';
-import { peers } from './peers.ts';
+import { peers, startBare, startNginx, startPostgres } from './peers.ts';
 import { BUNDLE } from './program.ts';
 import { starts } from './start.ts';
 
@@ -44,6 +44,7 @@ const GROWTH_ROWS = 2_000_000;
 
 /** By name: what it is compared with, and what measures it. */
 const PARTS: Readonly<Record<string, readonly [before: string, (bench: Bench) => Promise<Figure[]>]>> = {
+  page: ['the other', (bench) => peers(bench, startBare)],
   start: ['bare Node', starts],
   beside: ['at rest', besideIngest],
   mapped: ['in our own form', mapped],
@@ -61,7 +62,8 @@ async function main(): Promise<void> {
     if (values.growth === true) return keep('growth', values.against ?? '', await growthOf(folder));
     if (values.against !== undefined)
       return keep('earlier', values.against, await against(values.against, bench));
-    if (values.peers === true) return keep('peers', 'the other', await peers(bench));
+    if (values.peers === true)
+      return keep('peers', 'the other', await peers(bench, startNginx, startPostgres));
     for (const [name, [before, measure]] of Object.entries(PARTS)) {
       if ((values.only ?? name) !== name) continue;
       const own = join(folder, name);

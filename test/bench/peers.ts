@@ -2,14 +2,16 @@
  * Pages against other programs that serve the same rows on this machine. They do less (no keys, no cursors, no
  * windows), so the comparison shows the cost of these features, and where this program is slower.
  *
- * nginx sends the bytes of a page from a file. PostgreSQL stores the rows, and a thin Node server queries it. The
- * benchmark starts and stops them: `nginx`, PostgreSQL and the package `pg` (`npm install --no-save pg`) must be installed.
+ * A bare server reads the same database. With `--peers`, nginx sends the bytes of a page from a file, and PostgreSQL
+ * stores the rows: a thin Node server queries it, once row by row and once for the page as one text, as PostgREST does.
+ * The benchmark starts and stops them: `nginx`, PostgreSQL and the package `pg` (`npm install --no-save pg`) must be
+ * installed.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { openDatabase } from '../../src/store/database.ts';
 import { freePort } from '../support/free-port.ts';
 import { startNginx as runNginx } from '../support/nginx.ts';
@@ -19,11 +21,26 @@ import { dropped, exportOf, prepareAccess } from './ingest.ts';
 import { authorization, CONNECTIONS, type Load, runLoad, walkOf, walkPlaces } from './load.ts';
 import { startAppliance, startServer, stop } from './program.ts';
 
-interface Peer extends Load {
+const REQUESTS = 400;
+const PAGE_ROWS = 1000;
+
+interface Peer extends Omit<Load, 'requests'> {
   readonly name: string;
 }
 
-export async function peers(bench: Bench): Promise<Figure[]> {
+/** What the other programs serve: the rows of a database, or the bytes of a page. */
+interface Served {
+  readonly folder: string;
+  readonly database: string;
+  readonly page: Buffer;
+  readonly stops: AsyncDisposableStack;
+}
+
+/** @param starts of the other programs */
+export async function peers(
+  bench: Bench,
+  ...starts: readonly ((served: Served) => Promise<Peer[]>)[]
+): Promise<Figure[]> {
   await using stops = new AsyncDisposableStack();
   const data = join(bench.folder, 'data');
   const headers = authorization(prepareAccess(data));
@@ -32,18 +49,34 @@ export async function peers(bench: Bench): Promise<Figure[]> {
   const path = walkOf(`&subscription_id=${SUBSCRIPTIONS[0]}`);
   const answer = await fetch(`${url}${path(0, null)}`, { headers });
   const page = Buffer.from(await answer.arrayBuffer());
-  const others = [
-    await startNginx(join(bench.folder, 'nginx'), page, stops),
-    await startPostgres(join(bench.folder, 'postgres'), join(data, 'detections.db'), stops),
-  ];
+  const served = { folder: bench.folder, database: join(data, 'detections.db'), page, stops };
+  const others: Peer[] = [];
+  for (const start of starts) others.push(...(await start(served)));
+  const run = (peer: Peer) => runLoad({ ...peer, requests: REQUESTS });
   const ours = { name: 'this program', url, path, headers };
-  const [now = 0, ...rates] = (await inTurn([ours, ...others], bench, runLoad)).map(median);
+  const [now = 0, ...rates] = (await inTurn([ours, ...others], bench, run)).map(median);
   return others.map(({ name }, at) => {
     return { what: `page, against ${name}`, unit: 'pages/s', before: rates[at] ?? 0, now };
   });
 }
 
-async function startNginx(home: string, page: Buffer, stops: AsyncDisposableStack): Promise<Peer> {
+async function startThin({ stops }: Served, name: string, ...args: readonly string[]): Promise<Peer> {
+  const { url } = stops.use(await startServer('thin-server.ts', ...args));
+  return { name, url, path: walkPlaces };
+}
+
+const OF_SQLITE = `
+  SELECT CAST(group_concat(body, ',') AS BLOB) AS body, max(place) AS last
+  FROM (SELECT place, body FROM stream_row WHERE place > ? AND place < ? ORDER BY place LIMIT ${PAGE_ROWS})`;
+/** The ordinal of the first stream of a new database. */
+const FIRST = '1';
+
+export async function startBare(served: Served): Promise<Peer[]> {
+  return [await startThin(served, 'a bare server', served.database, FIRST, OF_SQLITE)];
+}
+
+export async function startNginx({ folder, page, stops }: Served): Promise<Peer[]> {
+  const home = join(folder, 'nginx');
   mkdirSync(home);
   writeFileSync(join(home, 'page.json'), page);
   const port = await freePort();
@@ -55,20 +88,23 @@ async function startNginx(home: string, page: Buffer, stops: AsyncDisposableStac
   stops.defer(() => stop(child, 'SIGTERM'));
   await listening(port, child);
   const url = `http://127.0.0.1:${port}`;
-  return { name: 'nginx, the same bytes from a file', url, path: () => '/page.json' };
+  return [{ name: 'nginx, the same bytes from a file', url, path: () => '/page.json' }];
 }
 
 const POSTGRES_TABLE = `CREATE TABLE stream_row (place bigint PRIMARY KEY, position bigint NOT NULL, body text NOT NULL)`;
+const ROWS = `SELECT place, body FROM stream_row WHERE place > $1 AND place < $2 ORDER BY place LIMIT ${PAGE_ROWS}`;
+const ONE_TEXT = `SELECT string_agg(body, ',' ORDER BY place) AS body, max(place) AS last FROM (${ROWS}) AS page`;
 
-/** @param database whose rows it stores, too */
-async function startPostgres(home: string, database: string, stops: AsyncDisposableStack): Promise<Peer> {
+export async function startPostgres(served: Served): Promise<Peer[]> {
+  const { folder, stops } = served;
   const onPath = existsSync('/usr/bin/initdb') ? ['/usr/bin'] : [];
   const [bin] = [...globSync('/usr/lib/postgresql/*/bin'), ...onPath];
   if (bin === undefined) throw new Error('PostgreSQL is not installed: its initdb was not found');
+  const home = join(folder, 'postgres');
   mkdirSync(home, { mode: 0o700 });
   const account = unprivileged();
   if (account.uid !== undefined) chownSync(home, account.uid, account.gid ?? 0);
-  execFileSync('chmod', ['o+x', dirname(home)]);
+  execFileSync('chmod', ['o+x', folder]);
   const options = { ...account, cwd: '/', stdio: 'ignore' } as const;
   const init = ['-D', home, '-A', 'trust', '-U', 'bench', '-E', 'UTF8', '--no-sync'];
   execFileSync(join(bin, 'initdb'), init, options);
@@ -80,14 +116,15 @@ async function startPostgres(home: string, database: string, stops: AsyncDisposa
   await listening(port, child);
   const pool = await connectPool(port);
   stops.defer(() => pool.end());
-  const ordinal = await fill(pool, database);
-  const { url } = stops.use(await startServer('thin-server.ts', `${port}`, `${ordinal}`));
-  return { name: 'PostgreSQL and a thin Node server', url, path: walkPlaces };
+  const ordinal = await fill(pool, served.database);
+  const thin = (name: string, query: string) =>
+    startThin(served, `PostgreSQL and a thin Node server, ${name}`, `${port}`, `${ordinal}`, query);
+  return [await thin('row by row', ROWS), await thin('one text', ONE_TEXT)];
 }
 
 interface Pool {
   query(query: string | { name: string; text: string; values: readonly unknown[] }): Promise<{
-    rows: { body: string; place: string }[];
+    rows: { body: string; place?: string; last?: string }[];
   }>;
   end(): Promise<void>;
 }

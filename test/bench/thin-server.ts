@@ -1,22 +1,40 @@
 /**
- * The least that can serve a page of the change stream from PostgreSQL: node:http and one query, without keys, checks,
- * limits, cursors and log. `node thin-server.ts PORT ORDINAL` prints its address; a path is the place after which a page
- * begins.
+ * The least that can serve a page of the change stream: node:http and one query, without keys, checks, limits, cursors
+ * and log. `node thin-server.ts SOURCE ORDINAL QUERY` prints its address; the source is an SQLite file, or the port of
+ * a PostgreSQL, and a path is the place after which a page begins.
  */
 import { createServer } from 'node:http';
+import { openDatabase } from '../../src/store/database.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
 import { listen } from '../support/free-port.ts';
 import { connectPool } from './peers.ts';
 
-const PAGE = 'SELECT place, body FROM stream_row WHERE place > $1 AND place < $2 ORDER BY place LIMIT 1000';
-
-const [port = '', ordinal = ''] = process.argv.slice(2);
+const [source = '', ordinal = '', query = ''] = process.argv.slice(2);
 const { first, end } = placesOf(Number(ordinal));
-const pool = await connectPool(Number(port));
+
+function ofSqlite() {
+  const page = openDatabase(source, 'read').prepare<unknown[], { body: Buffer | null; last: number }>(query);
+  return (place: number) => page.get(place, end);
+}
+
+async function ofPostgres() {
+  const pool = await connectPool(Number(source));
+  return async (place: number) => {
+    const { rows } = await pool.query({ name: 'page', text: query, values: [place, end] });
+    const body = Buffer.from(rows.map((row) => row.body).join());
+    return { body, last: rows.at(-1)?.place ?? rows[0]?.last };
+  };
+}
+
+const read = /^\d+$/.test(source) ? await ofPostgres() : ofSqlite();
 const server = createServer(async ({ url = '/' }, response) => {
-  const values = [Math.max(first, Number(url.slice(1))), end];
-  const { rows } = await pool.query({ name: 'page', text: PAGE, values });
-  const page = Buffer.from(`[${rows.map(({ body }) => body).join()}] ${rows.at(-1)?.place ?? 0}`);
-  response.writeHead(200, { 'content-type': 'application/json', 'content-length': page.length }).end(page);
+  const page = await read(Math.max(first, Number(url.slice(1))));
+  const pieces = [Buffer.from('['), page?.body ?? Buffer.alloc(0), Buffer.from(`] ${page?.last ?? 0}`)];
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': length });
+  response.cork();
+  for (const piece of pieces) response.write(piece);
+  response.end();
+  response.uncork();
 });
 process.stdout.write(`http://127.0.0.1:${await listen(server)}\n`);
