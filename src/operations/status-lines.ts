@@ -2,7 +2,7 @@
 import { counted, freeText, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
-import type { Reach } from '../windows/ledger.ts';
+import type { Reach } from '../windows/reach.ts';
 import type { Status } from './status.ts';
 
 /** `mark`: how the console marks its state; a line without one only informs. */

@@ -40,7 +40,8 @@ import { isLocked } from '../store/locks.ts';
 import { type Role, readRole, roleOf } from '../store/role.ts';
 import { DAY_MS, formatMs, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
-import { type HeldBy, heldBy, NOTHING_READ, type Reach, readReach } from '../windows/ledger.ts';
+import { type HeldBy, heldBy } from '../windows/ledger.ts';
+import { NOTHING_READ, type Reach, readReach } from '../windows/reach.ts';
 import { type ActiveKeys, followersOf, keysDocument, readActiveKeys } from './followers.ts';
 import type { Context } from './operation.ts';
 

@@ -108,7 +108,7 @@ test('damage, a lost secret, open permissions and an invalid certificate are fou
     assert.match(of('log file').detail, /^no such file or folder \(.*\/nowhere\)$/);
     assert.match(of('TLS').detail, /no PEM certificate found/);
     assert.match(of('TLS of the console').detail, /^\[admin\] .*no PEM certificate found/);
-    assert.match(of('copy').detail, /none does not exist/);
+    assert.match(of('copy').detail, /none does not exist$/);
     assert.ok(!existsSync(join(folder, 'none')), 'nothing is created');
   }));
 

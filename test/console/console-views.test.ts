@@ -9,7 +9,7 @@ import type {
   WindowMap,
 } from '../../src/admin/console/api.ts';
 import { formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
-import { NOTHING_READ } from '../../src/windows/ledger.ts';
+import { NOTHING_READ } from '../../src/windows/reach.ts';
 import { assertAccessible, skip } from '../support/browser.ts';
 import { type BusyConsole, FAILED, HOSTILE, PICTURE, prepareConsole } from '../support/busy-console.ts';
 import { linkOf } from '../support/console-client.ts';

@@ -1,4 +1,4 @@
-/** How far an export was read; and the search for missing windows, on a real database and a real drop folder, with the test's own clock. */
+/** The search for missing windows, on a real database and a real drop folder, with the test's own clock. */
 import assert from 'node:assert/strict';
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,22 +6,13 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { DropFolder } from '../../src/drop/drop-folder.ts';
 import { waitingWindows } from '../../src/drop/waiting-names.ts';
-import { reachText } from '../../src/operations/status-lines.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
-import {
-  expectFrom,
-  findWindow,
-  listWindows,
-  NOTHING_READ,
-  readReach,
-  setWindow,
-} from '../../src/windows/ledger.ts';
+import { expectFrom, findWindow, listWindows, setWindow } from '../../src/windows/ledger.ts';
 import { missingWindowsSearch } from '../../src/windows/overdue-search.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { streamWriterOn } from '../support/history.ts';
-import { createTestStore } from '../support/store.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -268,27 +259,4 @@ test('failed and done windows are left as they are', () => {
   assert.deepEqual(starts('failed'), [2]);
   assert.deepEqual(starts('done'), [0, 1]);
   assert.equal(find(2)?.since, START);
-});
-
-/** Of the windows whose progress is told. */
-const FIRST = Date.parse('2026-11-01T10:10:00Z');
-
-test('the progress of an export names the earlier windows that were not read', () => {
-  using store = createTestStore();
-  const set = (count: number, status: WindowStatus) =>
-    store.setWindow(status, FIRST + count * WINDOW_MS, FIRST);
-  const reach = () => reachText(readReach(store.reader, 'newswire', FIRST + DAY_MS));
-  assert.equal(reach(), 'no window finished yet');
-  assert.deepEqual(readReach(store.reader, 'imagewire', FIRST), NOTHING_READ);
-  set(0, 'done');
-  assert.equal(reach(), 'read up to 2026-11-01T10:20:00Z');
-  for (const count of [1, 2]) set(count, 'failed');
-  set(8, 'done');
-  set(6, 'missing');
-  assert.equal(
-    reach(),
-    'read up to 2026-11-01T11:40:00Z, except 2 failed windows, 1 missing window, 4 windows not arrived',
-  );
-  for (const count of [1, 2, 3, 4, 5, 6]) set(count, 'done');
-  assert.equal(reach(), 'read up to 2026-11-01T11:40:00Z, except 1 window not arrived');
 });
