@@ -64,16 +64,10 @@ const MEMBERS = {
     placeholder: 'list',
   }),
   trailer: toggle('end NDJSON files with a line that gives the number of rows'),
-  backfill: value(
-    (text): Reading<string> =>
-      /^[a-z0-9._-]{1,64}$/.test(text)
-        ? read(text)
-        : wrong('a label of 1 to 64 characters: a to z, 0 to 9, dot, underscore or dash'),
-    {
-      hint: 'instead, write one file of older data (a backfill) per export, with this label in its name',
-      placeholder: 'label',
-    },
-  ),
+  backfill: value(readLabel, {
+    hint: 'instead, write one file of older data (a backfill) per export, with this label in its name',
+    placeholder: 'label',
+  }),
 };
 
 export const register = defineCommand({
@@ -116,6 +110,12 @@ function plannedFiles(values: ValuesOf<typeof MEMBERS>, nowMs: number) {
       return { ...content, exportName, windowStartMs, part: backfill ?? windowStartMs };
     }),
   );
+}
+
+function readLabel(text: string): Reading<string> {
+  return /^[a-z0-9._-]{1,64}$/.test(text)
+    ? read(text)
+    : wrong('a label of 1 to 64 characters: a to z, 0 to 9, dot, underscore or dash');
 }
 
 /** Reads `7001,7002:text`; without a type, a subscription has both. */

@@ -93,7 +93,6 @@ export const register = operationGroup('ingest', validate, explain);
 
 /** @param name under which the file was dropped, or would be */
 async function validateFile(path: string, config: Config, name = basename(path)): Promise<Verdict> {
-  requireFile(path);
   const checked = dropNames(config).parse(name);
   if (checked.kind !== 'export') {
     const unread =
@@ -123,11 +122,11 @@ async function explainFile(fileOrName: string, config: Config) {
   const inDrop = [...(name === fileOrName ? [name] : []), ...history.map(({ destination }) => destination)];
   const paths = inDrop.flatMap((own) => (own === null ? [] : join(drop, own)));
   const path = [fileOrName, ...paths].find((own) => existsSync(own)) ?? null;
-  if (path === null && history.length === 0) requireFile(fileOrName);
   const checked = parse(name);
   const file = checked.kind === 'export' ? checked.file : null;
   const isIgnored =
     path !== null && dirname(resolve(path)) === resolve(drop) && snapshotIn(drop, name) === 'ignored';
+  if (path === null ? history.length === 0 : !isIgnored) requireFile(path ?? fileOrName);
   const verdict =
     path === null || isIgnored
       ? verdictOf(path ?? fileOrName, file, null, { unread: isIgnored ? IGNORED : null })

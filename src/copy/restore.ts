@@ -40,7 +40,6 @@ import {
 import { takeStopped } from '../store/locks.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { setWaitsForCopy, waitsForCopy } from '../store/log-mark.ts';
-import { requireOwner } from '../store/owner.ts';
 import { noteKept, noteRole, noteStandby, RESTORE, readRole, soundRole } from '../store/role.ts';
 import { formatCompact, formatMs, type Now } from '../time.ts';
 import type { OnProgress } from './copy-contents.ts';
@@ -82,7 +81,6 @@ export async function restore(options: RestoreOptions) {
     throw failed(
       'with [copy] standby, a machine follows the copy to its newest entry. To go back in time, set [copy] standby = false on this machine, stop the others, and run the command again.',
     );
-  requireOwner(folder);
   ensureFolder(folder);
   using held = new DisposableStack();
   held.defer(takeStopped(folder));

@@ -8,7 +8,7 @@ import type { Ticket } from '../auth/console-sessions.ts';
 import type { Ended } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
-import type { Answers, Kind, RequestOf } from '../ingest/threads/ingest-messages.ts';
+import type { AskIngest } from '../ingest/threads/ingest-messages.ts';
 import { failed, Refused } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -60,8 +60,8 @@ export interface Context {
   readonly change: <Result>(work: (access: Database) => Result) => Result;
   /** A reader on detections.db; null if nothing was ever ingested. @throws Refused `unavailable` while it must not be read */
   readonly detections: () => Database | null;
-  /** Asks the thread that writes detections.db. @throws Refused `failed` with the reason if it could not be done */
-  readonly ingest: <Of extends Kind>(request: RequestOf<Of> & { readonly kind: Of }) => Promise<Answers[Of]>;
+  /** Asks the thread that writes detections.db. */
+  readonly ingest: AskIngest;
   /** Makes a standby the writer. @returns false if this machine was it already. @throws Refused `failed` */
   readonly promote: () => Promise<boolean>;
   /** What only a running appliance can do; null while none runs. */

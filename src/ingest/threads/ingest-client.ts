@@ -115,7 +115,7 @@ export function startIngest(
     }
   }
 
-  const ask: AskIngest = async (request, tell) => {
+  const ask: AskIngest = async (request, tell = () => {}) => {
     const { call, ended: threadEnded } = current;
     const served = await call('ask', request, tell).catch(async () => {
       const fault = await threadEnded;

@@ -98,10 +98,10 @@ export interface Answers {
 export type Kind = IngestRequest['kind'];
 export type RequestOf<Of extends Kind> = Extract<IngestRequest, { kind: Of }>;
 
-/** Asks for one of these. @throws Refused `failed` with the reason if it could not be done */
+/** @param tell called with the progress, in words @throws Refused `failed` with the reason if it could not be done */
 export type AskIngest = <Of extends Kind>(
   request: RequestOf<Of> & { readonly kind: Of },
-  tell: (progress: string) => void,
+  tell?: (progress: string) => void,
 ) => Promise<Answers[Of]>;
 
 /** Of a request that was not completed. @param why the first half of a sentence: `Wirewatch stopped` */
@@ -112,6 +112,7 @@ export function unserved(kind: Kind, why: string): Refused {
       : 'Run the command again.';
   return failed(`${why} before this was completed. ${next}`);
 }
+
 /** The answer to a request, or why it was refused. */
 export type Served = { readonly answer: Answers[keyof Answers] } | { readonly refused: string };
 

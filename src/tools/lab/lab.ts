@@ -162,7 +162,7 @@ export class Lab implements LabJoined {
       const window_start = wanted ?? this.feed.missable(name);
       const request: IngestRequest = { kind: 'gap', export: name, window_start, status };
       this.#withAccess(operation, (db) => writing(db, () => noteOperation(db, request)));
-      await this.#running().ingest.ask(request, () => {});
+      await this.#running().ingest.ask(request);
       await this.rested();
       return shown(window_start);
     },
