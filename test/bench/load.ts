@@ -59,6 +59,4 @@ export function walkPlaces(_: number, answer: Buffer | null): string {
   return `/${/\d+$/.exec(tail)?.[0] ?? '0'}`;
 }
 
-export function authorization(key: string): Record<string, string> {
-  return { authorization: `Bearer ${key}` };
-}
+export const authorization = (key: string): Record<string, string> => ({ authorization: `Bearer ${key}` });

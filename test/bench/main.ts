@@ -9,7 +9,7 @@
  * | `--only page`, `start`, `beside`, `mapped`, `copy` | only this part |
  * | `--against COMMIT` | compares with an earlier version of the program instead |
  * | `--growth` | the cost of millions of rows, see growth.ts; with `--against` also of the earlier version |
- * | `--peers` | compares with other programs, see peers.ts |
+ * | `--peers` | compares with nginx, see peers.ts |
  * | `--record` | records the figures of one of the last three, or of `--only copy`, for the documents |
  */
 import { execFileSync } from 'node:child_process';
@@ -24,7 +24,7 @@ import { copies } from './copies.ts';
 import { growth } from './growth.ts';
 import { mapped } from './mapped.ts';
 import { type GroupName, MEASURED, type MeasuredGroup } from './measured.ts';
-import { peers, startBare, startNginx, startPostgres } from './peers.ts';
+import { peers, startBare, startNginx } from './peers.ts';
 import { BUNDLE } from './program.ts';
 import { starts } from './start.ts';
 
@@ -62,8 +62,7 @@ async function main(): Promise<void> {
     if (values.growth === true) return keep('growth', values.against ?? '', await growthOf(folder));
     if (values.against !== undefined)
       return keep('earlier', values.against, await against(values.against, bench));
-    if (values.peers === true)
-      return keep('peers', 'the other', await peers(bench, startNginx, startPostgres));
+    if (values.peers === true) return keep('peers', 'the other', await peers(bench, startNginx));
     for (const [name, [before, measure]] of Object.entries(PARTS)) {
       if ((values.only ?? name) !== name) continue;
       const own = join(folder, name);

@@ -33,9 +33,7 @@ export async function failing(code: number, message: RegExp, ...args: string[]):
   assert.match(stderr, message);
 }
 
-export function createKey(...more: string[]) {
-  return json('key', 'create', ...READ_7001, ...more);
-}
+export const createKey = (...more: string[]) => json('key', 'create', ...READ_7001, ...more);
 
 await json('account', 'add', 'acme', '--name', 'Acme News');
 await json('account', 'add', 'other', '--name', 'Other');

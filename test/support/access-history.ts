@@ -36,9 +36,7 @@ export function keyOf(id: string) {
 }
 
 /** The number of the newest entry of the audit trail. */
-export function lastEntry(): number {
-  return audited().at(-1)?.entry ?? 0;
-}
+export const lastEntry = (): number => audited().at(-1)?.entry ?? 0;
 
 /** Reopens access.db, as a start does. @returns also what was wrong with it where the spare copy took its place */
 export function reopened(): { content: Content; recovered: string[] } {
@@ -53,6 +51,4 @@ export function reopenAs(operation: Doing): void {
   db = openAccess(folder.root, { operation });
 }
 
-export function audited(): readonly AuditedChange[] {
-  return readTrail(db).changes;
-}
+export const audited = (): readonly AuditedChange[] => readTrail(db).changes;

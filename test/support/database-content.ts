@@ -90,6 +90,4 @@ export const countOf = (db: Database, table: string) =>
   db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
 
 /** A new log has another mark, and a start writes the last delivery time. */
-export function withoutLog({ log_mark: _, delivery: __, ...others }: Content): Content {
-  return others;
-}
+export const withoutLog = ({ log_mark: _, delivery: __, ...others }: Content): Content => others;

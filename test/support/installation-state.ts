@@ -69,9 +69,7 @@ export interface LoggedFile {
   readonly rows_applied: number;
 }
 
-export function isErrorLine({ level }: LogLine): boolean {
-  return level === 'error' || level === 'fatal';
-}
+export const isErrorLine = ({ level }: LogLine): boolean => level === 'error' || level === 'fatal';
 
 /** Every file record in the log, in order: one for each state of a file. */
 export function loggedFiles(data: string): LoggedFile[] {

@@ -10,9 +10,7 @@ export function topic(name: string): string {
 }
 
 /** @returns a topic's text with single spaces and without backticks */
-export function words(name: string): string {
-  return topic(name).replaceAll(/\s+/g, ' ').replaceAll('`', '');
-}
+export const words = (name: string): string => topic(name).replaceAll(/\s+/g, ' ').replaceAll('`', '');
 
 /** @returns the code after `<!-- example: NAME -->` */
 export function example(of: string, name: string): string {

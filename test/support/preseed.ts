@@ -24,9 +24,7 @@ export function written(text: string | Uint8Array): string {
 
 export const json = async (...args: string[]) => JSON.parse(succeed([...args, '--json']).stdout);
 
-export async function generated(): Promise<Generated> {
-  return json('key', 'generate');
-}
+export const generated = async (): Promise<Generated> => json('key', 'generate');
 
 export const ACCOUNT = '[[accounts]]\nid = "acme"\nname = "Acme News"\n';
 

@@ -32,9 +32,7 @@ export function importsOf(text: string): string[] {
   return [...statements].map(([, from, bare, dynamic]) => from ?? bare ?? dynamic ?? '');
 }
 
-export function roomOf(name: string): string {
-  return /^(?:tools\/)?[^/]+/.exec(name)?.[0] ?? name;
-}
+export const roomOf = (name: string): string => /^(?:tools\/)?[^/]+/.exec(name)?.[0] ?? name;
 
 /** The files that git tracks or would add; without git, all files except generated ones. */
 export function projectFiles(): string[] {

@@ -35,13 +35,9 @@ export const stopped = copyOf(appliance.data, 'stopped');
 await appliance.restart();
 export const whole = backupOf(copyOf(stopped, 'whole-data'), 'whole');
 
-export function run(...args: string[]) {
-  return runToEnd(args);
-}
+export const run = (...args: string[]) => runToEnd(args);
 
-export function restored(...args: string[]) {
-  return JSON.parse(succeed(['restore', ...args, '--json']).stdout);
-}
+export const restored = (...args: string[]) => JSON.parse(succeed(['restore', ...args, '--json']).stdout);
 
 /** Makes a copy of a stopped installation. */
 export function backupOf(data: string, name: string): string {

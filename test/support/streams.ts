@@ -118,6 +118,4 @@ export function checkStreams(db: Database): void {
   assert.equal(db.prepare(LOST_TEXTS).pluck().get(), 0);
 }
 
-function parse(body: string) {
-  return JSON.parse(body.replace('\u0001', 'https://example.org'));
-}
+const parse = (body: string) => JSON.parse(body.replace('\u0001', 'https://example.org'));

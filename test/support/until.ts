@@ -14,9 +14,7 @@ export async function until(what: string, condition: () => boolean | Promise<boo
 }
 
 /** The time before the next look, in milliseconds: short at first; looks of many tests take the machine's time from them. */
-export function pauseMs(startMs: number): number {
-  return Math.min(50, 5 + (performance.now() - startMs) / 10);
-}
+export const pauseMs = (startMs: number): number => Math.min(50, 5 + (performance.now() - startMs) / 10);
 
 /** Repeats a check until it passes. @throws as it does in the end */
 export async function eventually(check: () => void | Promise<void>): Promise<void> {

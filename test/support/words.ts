@@ -1,4 +1,2 @@
 /** The words of a text, so that a long list of names takes few lines. */
-export function words(text: string): string[] {
-  return text.match(/\S+/g) ?? [];
-}
+export const words = (text: string): string[] => text.match(/\S+/g) ?? [];

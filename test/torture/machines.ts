@@ -259,6 +259,4 @@ class Histories implements History {
   }
 }
 
-function newest(rows: readonly Row[]): Map<string, Row> {
-  return new Map(rows.map((row) => [idOf(row), row]));
-}
+const newest = (rows: readonly Row[]): Map<string, Row> => new Map(rows.map((row) => [idOf(row), row]));

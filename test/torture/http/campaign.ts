@@ -143,9 +143,7 @@ function changed(prng: Prng, good: Buffer): Buffer {
   return bytes.subarray(0, prng.chance(0.2) ? prng.below(bytes.length) : bytes.length);
 }
 
-function shown(bytes: Buffer): string {
-  return JSON.stringify(bytes.toString('latin1', 0, 2000));
-}
+const shown = (bytes: Buffer): string => JSON.stringify(bytes.toString('latin1', 0, 2000));
 
 function bytesOf({ method, target, headers, body }: FuzzRequest, host: string, last: boolean): Buffer {
   const lines = [

@@ -221,9 +221,7 @@ function mutated(prng: Prng, text: string, probability = 1): string {
   ]);
 }
 
-function encodeLoosely(text: string): string {
-  return encodeURIComponent(text.toWellFormed());
-}
+const encodeLoosely = (text: string): string => encodeURIComponent(text.toWellFormed());
 
 /** Encodes characters that would end the request line early; malformed requests have those. */
 function targetSafe(text: string): string {

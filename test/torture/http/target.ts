@@ -137,6 +137,4 @@ async function fill(appliance: Appliance) {
 }
 
 /** The secret part of a key or token: the last one; the other parts are public. */
-function endOf(keyOrToken: string): string {
-  return keyOrToken.slice(keyOrToken.split('_', 3).join('_').length + 1);
-}
+const endOf = (keyOrToken: string): string => keyOrToken.slice(keyOrToken.split('_', 3).join('_').length + 1);

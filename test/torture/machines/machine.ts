@@ -247,6 +247,4 @@ export class Machine {
   }
 }
 
-export function idOf({ body }: Row): string {
-  return /^\{"id":"([^"]+)"/.exec(body)?.[1] ?? '';
-}
+export const idOf = ({ body }: Row): string => /^\{"id":"([^"]+)"/.exec(body)?.[1] ?? '';

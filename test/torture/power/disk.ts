@@ -47,9 +47,7 @@ class DiskFile {
   }
 }
 
-function endOf(change: Change): number {
-  return 'data' in change ? change.at + change.data.length : change.size;
-}
+const endOf = (change: Change): number => ('data' in change ? change.at + change.data.length : change.size);
 
 class DiskFolder {
   readonly durable = new Map<string, Node>();

@@ -108,6 +108,4 @@ function shownOf({
   return JSON.stringify(shown);
 }
 
-export function sha256Of(content: Buffer): string {
-  return createHash('sha256').update(content).digest('hex');
-}
+export const sha256Of = (content: Buffer): string => createHash('sha256').update(content).digest('hex');
