@@ -59,10 +59,8 @@ export class Given {
     this.first = Math.min(this.first, Number(row.first_position ?? this.first));
     this.position = Math.max(this.position, Number(row.last_position ?? row.position ?? 0));
     this.epoch = Math.max(this.epoch, Number(row.number ?? 0));
-    this.announced_after = Math.min(
-      this.announced_after,
-      Number(row.announced_after ?? this.announced_after),
-    );
+    const announced = Number(row.announced_after ?? this.announced_after);
+    this.announced_after = Math.min(this.announced_after, announced);
   }
 }
 

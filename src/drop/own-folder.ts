@@ -163,10 +163,7 @@ function withPlainPaths(error: unknown, opened: readonly OpenFolder[]): unknown 
   if (!(error instanceof Error) || !HAS_OPEN_FILES) return error;
   const plain = (text: string) =>
     // The innermost first: `/proc/self/fd/2` is also the beginning of `/proc/self/fd/23`.
-    opened.reduceRight(
-      (all, { at, path }) => all.replaceAll(new RegExp(`${at}(?!\\d)`, 'g'), () => path),
-      text,
-    );
+    opened.reduceRight((all, { at, path }) => all.replace(new RegExp(`${at}(?!\\d)`, 'g'), () => path), text);
   error.message = plain(error.message);
   for (const member of ['path', 'dest'])
     if (member in error) Object.assign(error, { [member]: plain(String(Reflect.get(error, member))) });

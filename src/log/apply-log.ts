@@ -145,15 +145,11 @@ export async function applyAfter(
       applied += 1;
       onProgress(bytes, total);
     }
-    checkpointIfLarge(db);
+    // Between two transactions, so that the write-ahead log does not grow with what is applied.
+    if (!db.inTransaction && walBytes(db) > CHECKPOINT_BYTES) checkpoint(db);
     await between();
   }
   return applied;
-}
-
-/** Between two transactions, so that the write-ahead log does not grow with what is applied. */
-export function checkpointIfLarge(db: Database): void {
-  if (!db.inTransaction && walBytes(db) > CHECKPOINT_BYTES) checkpoint(db);
 }
 
 /** Bytes of the segments with the entries after one. */

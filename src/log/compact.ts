@@ -22,15 +22,7 @@ import { logWriter } from './log-writer.ts';
 import { type Decisions, recoverDetections } from './recover.ts';
 import { type SteppedWork, scrub } from './scrub.ts';
 import { describeFindings, findingsOf, type ScrubResult, writeScrubRecord } from './scrub-findings.ts';
-import {
-  bytesOf,
-  draftOf,
-  listSegments,
-  replaceLog,
-  type Segment,
-  SegmentReader,
-  tidyLog,
-} from './segment.ts';
+import { bytesOf, draftOf, listSegments, replaceLog, SegmentReader, tidyLog } from './segment.ts';
 import { writeSnapshot } from './snapshot.ts';
 
 export interface CompactOptions extends SteppedWork {
@@ -175,7 +167,7 @@ function requireAll(folder: DataFolder, lost: number): void {
 }
 
 /** The number of the last entry with an intact commit line, in segments that may be damaged; 0: there is none. */
-function newestEntry(segments: readonly Segment[]): number {
+function newestEntry(segments: ReturnType<typeof listSegments>): number {
   let newest = 0;
   for (const segment of segments.toReversed()) {
     try {

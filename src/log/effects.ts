@@ -57,10 +57,7 @@ export function columnsOf(db: Database, table: string) {
   type Column = { readonly name: string; readonly pk: number };
   const select = db.prepare<[string], Column>('SELECT name, pk FROM pragma_table_info(?) ORDER BY cid');
   const all = select.all(table);
-  return {
-    columns: all.map(({ name }) => name),
-    keys: all.flatMap(({ name, pk }) => (pk > 0 ? name : [])),
-  };
+  return { columns: all.map(({ name }) => name), keys: all.flatMap(({ name, pk }) => (pk > 0 ? name : [])) };
 }
 
 /**

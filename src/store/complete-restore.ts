@@ -18,7 +18,7 @@ export const RESTORED_NAMES: readonly string[] = ['detections.db', 'access.db', 
 const STATE = /^((detections|access)\.db([.-].*)?|secret|log|copied|(alerts|verified|role)\.json)$/;
 
 /** Names of the files of the installation in a data folder. */
-export function stateFiles(folder: DataFolder): string[] {
+function stateFiles(folder: DataFolder): string[] {
   return existsSync(folder.root) ? readdirSync(folder.root).filter((name) => STATE.test(name)) : [];
 }
 

@@ -45,7 +45,6 @@ const SCRATCH_CACHE_KIB = 32 * 1024;
 const PAGE_BYTES = 16_384;
 /** A checkpoint truncates the write-ahead log to this size. */
 const WAL_BYTES_MAX = 64 * 1024 * 1024;
-const PRIVATE_MODE = 0o600;
 
 interface ModeOptions {
   readonly driver: Driver.Options;
@@ -207,9 +206,7 @@ function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Datab
   }
   // The published types do not know yet that the addon can be an object.
   const options: Driver.Options = Object.assign({}, driver, { nativeBinding: nativeBinding() });
-  const db: Database = Object.assign(new Driver(from, options), {
-    [Symbol.dispose]: () => void db.close(),
-  });
+  const db: Database = Object.assign(new Driver(from, options), { [Symbol.dispose]: () => void db.close() });
   return prepared(db, () => {
     for (const pragma of ['trusted_schema = OFF', 'cell_size_check = ON', ...pragmas]) db.pragma(pragma);
   });
@@ -235,7 +232,7 @@ function prepared(db: Database, prepare: () => void): Database {
  */
 function makePrivate(path: string): void {
   try {
-    closeSync(openSync(path, 'wx', PRIVATE_MODE));
+    closeSync(openSync(path, 'wx', 0o600));
   } catch (error) {
     // SQLite reports every other error itself; for a missing folder it gives no code.
     if (isErrorCode(error, 'ENOENT')) throw error;

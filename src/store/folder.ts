@@ -77,9 +77,7 @@ export async function requireSeparate(drop: string, used: readonly string[]): Pr
       Promise.race([stat(path, { bigint: true }), sleep(ANSWER_MS, null, { ref: false })]).catch(() => null),
     ),
   );
-  const same = used.find(
-    (_, index) => own && own.ino === others[index]?.ino && own.dev === others[index].dev,
-  );
+  const same = used.find((_, at) => own && own.ino === others[at]?.ino && own.dev === others[at].dev);
   if (same === undefined) return;
   throw misconfigured(
     `cannot use the drop folder ${drop}: it is ${same}, which has files of Wirewatch. Name another folder with --drop.`,
@@ -146,9 +144,9 @@ export function refuseFile(root: string): void {
 export function refuseLinks({ root, log, ...files }: DataFolder): void {
   const databases = [files.detections, files.access];
   const beside = databases.flatMap((path) => ['-wal', '-shm', '-journal'].map((ending) => path + ending));
-  const link =
-    [log, ...Object.values(files), ...beside].find((path) => statsOf(path, lstatSync)?.isSymbolicLink()) ??
-    linksIn(log)[0];
+  const inLog = unlessError([], () => readdirSync(log)).map((name) => join(log, name));
+  const all = [log, ...Object.values(files), ...beside, ...inLog];
+  const link = all.find((path) => statsOf(path, lstatSync)?.isSymbolicLink());
   if (link === undefined) return;
   throw misconfigured(
     `${link} is a link. Files in the data folder ${root} must not be links: replace the link with its target. The data folder itself can be a link.`,
@@ -158,11 +156,6 @@ export function refuseLinks({ root, log, ...files }: DataFolder): void {
 /** Undefined where there is nothing, or this user cannot find out: whoever opens it reports the error. */
 export function statsOf(path: string, stat: typeof statSync | typeof lstatSync): Stats | undefined {
   return unlessError(undefined, () => stat(path, { throwIfNoEntry: false }));
-}
-
-function linksIn(folder: string): string[] {
-  const entries = unlessError([], () => readdirSync(folder, { withFileTypes: true }));
-  return entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => join(folder, name));
 }
 
 /** Whether something has this name. @throws the file system's error if that cannot be found out */

@@ -12,8 +12,6 @@ export type InstallationKind = 'appliance' | 'demo' | 'lab';
 const INSERT_INSTALLATION = `
   INSERT INTO installation (id, kind, uid, created_at) VALUES (1, :kind, :uid, :created_at) ON CONFLICT DO NOTHING`;
 
-const SELECT_INSTALLATION = 'SELECT kind FROM installation WHERE id = 1';
-
 /**
  * Records the kind on first use, and checks it later.
  * @param db access.db, opened for writing
@@ -39,7 +37,7 @@ export function requireKind(path: string, found: InstallationKind | null, kind: 
 
 /** Null: not recorded yet. */
 export function installationKind(db: Database): InstallationKind | null {
-  return db.prepare<[], InstallationKind>(SELECT_INSTALLATION).pluck().get() ?? null;
+  return db.prepare<[], InstallationKind>('SELECT kind FROM installation').pluck().get() ?? null;
 }
 
 /**

@@ -34,10 +34,7 @@ export function takeLock(path: string, waitMs = CHECK_MS): Release | null {
  * @param onWaiting called once, if there is one
  * @throws Refused `failed` if another appliance runs there, or a command does not end in time
  */
-export async function takeServeLocks(
-  { root, lock, serveLock }: DataFolder,
-  onWaiting: () => void,
-): Promise<Release> {
+export async function takeServeLocks({ root, lock, serveLock }: DataFolder, onWaiting: () => void) {
   const releaseServe = takeLock(serveLock);
   if (releaseServe === null)
     throw failed(

@@ -95,11 +95,7 @@ export function roleOf(note: RoleNote, { standby }: { readonly standby: boolean 
  * @param copy the section `[copy]`
  * @throws Refused `configuration` if another machine has taken over, or if a standby has nothing to begin with
  */
-export function requireRole(
-  note: RoleNote,
-  folder: DataFolder,
-  copy: { readonly standby: boolean; readonly to: string },
-): void {
+export function requireRole(note: RoleNote, folder: DataFolder, copy: { standby: boolean; to: string }) {
   if (note.superseded !== null)
     throw misconfigured(
       `another machine took over from this one (${note.superseded}). Make this one its standby: set [copy] standby, and run wirewatch restore ${copy.to || 'SRC'} --replace. To go on here instead, stop the other machine for good, delete ${folder.role}, and set [copy] to to a new place.`,

@@ -11,10 +11,9 @@ import {
   createdLine,
   type DetectionState,
   passedLine,
-  removedLine,
   rescoredLine,
 } from '../../log/row-lines.ts';
-import { epochsIn, positionOfClock } from '../../log/version-epoch.ts';
+import { epochsIn, epochTimes, positionOfClock } from '../../log/version-epoch.ts';
 import type { Database } from '../../store/database.ts';
 import { parseSeconds } from '../../time.ts';
 import { type RowBatch, scoringOf, stateOf } from '../reading/row-batch.ts';
@@ -39,8 +38,6 @@ export const SELECT_CHANGED = `
   WHERE place >> 34 = @ordinal AND position > @after AND position <= @end
     AND place = (SELECT place FROM detection WHERE id = substr(body, 8, instr(substr(body, 8), '"') - 1))
   ORDER BY position LIMIT @limit`;
-
-const INSERT_DELIVERY = 'INSERT INTO delivery (first_position, last_position) VALUES (?, ?)';
 
 const REISSUED_A_FRAME = 500;
 
@@ -69,7 +66,6 @@ export interface ApplyOptions {
   readonly nowMs: number;
   /** Subscriptions whose account may see the addresses of print articles. */
   readonly licensed: ReadonlySet<number>;
-  readonly epochsMs: readonly number[];
 }
 
 export type Applier = ReturnType<typeof rowApplier>;
@@ -78,8 +74,9 @@ export type Applier = ReturnType<typeof rowApplier>;
  * Applies rows in one transaction: `apply` any number of batches, then `finish` before the commit. Positions only grow: each
  * is the last one plus 1, or the time in microseconds and a year for each version epoch, whichever is greater.
  */
-export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epochsMs }: ApplyOptions) {
+export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed }: ApplyOptions) {
   const counts: ApplyCounts = { ...NO_COUNTS };
+  const epochsMs = epochTimes(db);
   const before = Math.max(lastPosition, positionOfClock(nowMs, epochsMs.length) - 1);
   let position = before;
   // A transaction that was rolled back may have left rows.
@@ -140,8 +137,7 @@ export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epoch
       log.append(hasCreated ? outcomeLines(outcomes) : outcomes.join(''));
     },
     /** Ends the streams of a subscription; its rows are deleted later. */
-    removeSubscription: (subscription: number) =>
-      log.append(rows.end(subscription).join('') + removedLine(subscription)),
+    removeSubscription: (subscription: number) => log.append(rows.end(subscription)),
     /**
      * Announces every detection that changed after a position again, in a new version, and those that are named: it is
      * unknown which versions clients have. Call it first in a transaction.
@@ -162,7 +158,8 @@ export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epoch
     finish(): number {
       rows.finish();
       if (position === before) return 0;
-      db.prepare(INSERT_DELIVERY).run(before + 1, position);
+      const insert = db.prepare('INSERT INTO delivery (first_position, last_position) VALUES (?, ?)');
+      insert.run(before + 1, position);
       return before + 1;
     },
   };

@@ -123,8 +123,7 @@ export function streamWriter({ db, log, folder, now, decisions, onDelivered }: S
     try {
       if (isUnstamped) db.prepare(STAMP_DELIVERY).run({ delivered_at: deliveredAtMs });
       const position = epoch === null ? last : beginEpoch(epoch);
-      const parts = { db, rows, log, lastPosition: position, nowMs: now(), licensed };
-      const applier = rowApplier({ ...parts, epochsMs: epochTimes(db) });
+      const applier = rowApplier({ db, rows, log, lastPosition: position, nowMs: now(), licensed });
       if (epoch !== null) applier.reissue(epoch);
       return applier;
     } catch (error) {

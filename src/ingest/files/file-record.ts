@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ExportName } from '../../detection/content-type.ts';
 import type { TimeBounds } from '../../exports/check-row.ts';
 import type { FileErrors } from '../../exports/error-groups.ts';
-import type { ExportFileName } from '../../exports/file-name.ts';
 import type { Mapping } from '../../exports/mapping.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
@@ -90,17 +89,14 @@ export function saveFile(db: Database, { mapping, bounds, report, ...record }: F
   db.prepare(UPSERT_FILE).run({ ...record, report: JSON.stringify(all) });
 }
 
-/** Deletes the oldest records of refused files. @param kept numbers of files that are still to be moved */
-export function forgetRefused(db: Database, kept: readonly number[]): void {
-  db.prepare(DELETE_REFUSED).run({ kept: JSON.stringify(kept), records: REFUSED_RECORDS_MAX });
+/** Deletes the oldest records of refused files. @param kept files that are still to be moved */
+export function forgetRefused(db: Database, kept: readonly Pick<FileRecord, 'number'>[]): void {
+  const numbers = JSON.stringify(kept.map(({ number }) => number));
+  db.prepare(DELETE_REFUSED).run({ kept: numbers, records: REFUSED_RECORDS_MAX });
 }
 
 export function clearDestination(db: Database, number: number): void {
   db.prepare('UPDATE ingest_file SET destination = NULL WHERE number = ?').run(number);
-}
-
-export function lastFileNumber(db: Database): number {
-  return db.prepare<unknown[], number | null>('SELECT max(number) FROM ingest_file').pluck().get() ?? 0;
 }
 
 /** Backfills that are partly applied. */
@@ -213,14 +209,10 @@ export function withSameContent(db: Database, content: Content): FileRecord[] {
  * The number of one of these that was read with the same mapping. One that had bad rows does not count: other settings may
  * read them.
  */
-export function findSameContent(
-  db: Database,
-  file: ExportFileName,
-  { sha256, mapping }: { readonly sha256: string; readonly mapping: Mapping | null },
-): number | null {
+export function findSameContent(db: Database, content: Content & Pick<FileRecord, 'mapping'>): number | null {
   const isSame = (record: FileRecord) =>
-    isDeepStrictEqual(record.mapping, mapping) && !record.report.bad_rows;
-  return withSameContent(db, { ...file, sha256 }).find(isSame)?.number ?? null;
+    isDeepStrictEqual(record.mapping, content.mapping) && !record.report.bad_rows;
+  return withSameContent(db, content).find(isSame)?.number ?? null;
 }
 
 /** Files of a window that lie in failed/, the newest first: it can be read from them again. */

@@ -42,12 +42,7 @@ export function stuckFiles({ log, setCondition }: Reporting) {
      * @returns whether it was tried
      * @throws an error that does not concern one file
      */
-    async attempt(
-      kind: StuckKind,
-      key: string | number,
-      name: string,
-      work: () => unknown,
-    ): Promise<boolean> {
+    async attempt(kind: StuckKind, key: string | number, name: string, work: () => unknown) {
       const file = `${kind} ${key}`;
       if ((files.get(file)?.retryAtMs ?? 0) > performance.now()) return false;
       try {
@@ -55,11 +50,9 @@ export function stuckFiles({ log, setCondition }: Reporting) {
         forget(file);
       } catch (error) {
         const reason = reasonOfFile(error);
+        const fields = { file: name, err: plainError(error) };
         if (files.get(file)?.reason !== reason)
-          log('error', 'a file cannot be read or moved: check its permissions; trying again', {
-            file: name,
-            err: plainError(error),
-          });
+          log('error', 'a file cannot be read or moved: check its permissions; trying again', fields);
         files.set(file, { name, reason, retryAtMs: performance.now() + RETRY_MS });
       }
       report();
