@@ -14,12 +14,7 @@ import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder, noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import { readLogMarkOf, setWaitsForCopy, waitsForCopy } from '../../src/store/log-mark.ts';
-import {
-  assertSameContent,
-  type Content,
-  changeDetections,
-  withoutOpenDelivery,
-} from '../support/database-content.ts';
+import { assertSameContent, changeDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { flipBit } from '../support/flip-bit.ts';
 import {
   createHistory,
@@ -36,7 +31,7 @@ import { testFolder } from '../support/test-folder.ts';
 class Killed extends Error {}
 
 /** Stops it; its database must have this content. */
-function assertContent(history: History, content: Content): void {
+function assertContent(history: History, content: ReturnType<History['stopped']>): void {
   assertSameContent(withoutOpenDelivery(history.stopped()), withoutOpenDelivery(content));
 }
 
