@@ -64,10 +64,7 @@ export class Given {
   }
 }
 
-/**
- * Truncates a log after the last entry that was written at or before a time.
- * @param given gets what it had after that. @returns as {@link Given.addAfter}
- */
+/** Cuts a log after its last entry at or before a time. @param given gets what came after @returns as {@link Given.addAfter} */
 export function cutLog(log: string, untilMs: number, given: Given) {
   const kept = commitsBackwards(log).find(({ at }) => (parseInstant(at) ?? 0) <= untilMs);
   if (kept === undefined) throw failed(`it contains nothing from before ${formatMs(untilMs)}`);

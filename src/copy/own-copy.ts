@@ -156,10 +156,7 @@ const soundAccess = (place: Place) =>
     throw error;
   });
 
-/**
- * Writes `access.db` to a copy that has an earlier state of it, and deletes old states.
- * @throws Unreachable; Refused `failed` if the copy has a later state
- */
+/** Writes `access.db` to a copy, and deletes old states. @throws Unreachable; Refused `failed` if the copy has a later state */
 export async function writeAccess(place: Place, { state: { change }, content }: SoundAccess): Promise<void> {
   if ((await soundAccess(place)) === null) await place.delete(accessName(change));
   await place.create(accessName(change), await pack(content));

@@ -221,11 +221,7 @@ export class Follower {
     noteRole(folder, { ...note, promoted: true, epoch_due });
   }
 
-  /**
-   * Becomes the writer.
-   * @param by who asked for it
-   * @throws as {@link turn}; Refused `failed` if another machine writes all the time
-   */
+  /** Becomes the writer. @param by who asked @throws as {@link turn}; Refused `failed` if another machine always writes */
   async promote(by: object): Promise<void> {
     const { place, folder, now } = this.#options;
     for (let tries = 0; ; tries += 1) {
@@ -244,10 +240,7 @@ export class Follower {
     }
   }
 
-  /**
-   * Beyond all that were begun, or given to a machine whose end is lost. Null: none, since whatever the old writer showed is
-   * in the copy.
-   */
+  /** Beyond all begun ones, or given to a machine whose end is lost; null: all that the old writer showed is in the copy. */
   #nextEpoch(): number | null {
     if (waitsForCopy(this.#db)) return null;
     const commits = commitsBackwards(this.#options.folder.log);

@@ -47,10 +47,7 @@ interface Remembered {
 
 const NAME_BYTES_MAX = 180;
 
-/**
- * For a command, which may have been started without the appliance's --drop.
- * @throws Refused `configuration` if files were ingested, but none from this folder
- */
+/** A command may lack the appliance's --drop. @throws Refused `configuration` if files were ingested, but none from here */
 export function requireDropOf({ root, detections }: DataFolder, drop: string): void {
   if (!isThere(detections) || isThere(join(drop, 'archive'))) return;
   throw misconfigured(

@@ -56,10 +56,7 @@ export function inDrop<T>(root: string, path: string, use: (path: string) => T):
   return inFolder(root, folderOf(path), (at) => use(join(at, basename(path))));
 }
 
-/**
- * The same for a folder: one of our own, one below, or '', the drop folder itself.
- * @throws ForeignFolder; Error ENOENT if there is no such folder
- */
+/** The same for a folder: our own, one below, or '', the drop folder. @throws ForeignFolder; Error ENOENT if it is not there */
 export function inFolder<T>(root: string, path: string, use: (path: string) => T): T {
   const opened: OpenFolder[] = [];
   try {
@@ -114,10 +111,7 @@ function moveAway(path: string): string {
   return `Wirewatch makes this folder itself. Run: mv ${path} ${path}-before`;
 }
 
-/**
- * The drop folder without links. Its operator may have made some; others could lead anywhere.
- * @throws ForeignFolder for a link that another user made, or can replace
- */
+/** The drop folder without links of its operator. @throws ForeignFolder for a link that another user made, or can replace */
 function realPath(path: string): string {
   let real = parse(resolve(path)).root;
   const rest = resolve(path).split(sep).filter(Boolean);

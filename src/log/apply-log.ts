@@ -1,7 +1,4 @@
-/**
- * Applies entries of the log to `detections.db`. The rows become equal to those of ingest in every column, because
- * nothing is read, checked or decided a second time.
- */
+/** Applies the log to `detections.db`. Rows equal those of ingest in each column: nothing is read, checked or decided twice. */
 import { CHECKPOINT_BYTES, checkpoint, walBytes } from '../store/checkpoint.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';

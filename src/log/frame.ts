@@ -23,10 +23,7 @@ export interface Frame {
   readonly end: number;
 }
 
-/**
- * The first bytes of every frame: the first skippable magic number, since others may mean something else to other programs,
- * and the 12 bytes of its content.
- */
+/** Every frame begins so: the first skippable magic number (other programs may know others), and its content's size, 12. */
 export const FRAME_MAGIC = Buffer.from([0x50, 0x2a, 0x4d, 0x18, 12, 0, 0, 0]);
 export const FRAME_HEADER_BYTES = FRAME_MAGIC.length + 12;
 /** Far more than 500 rows need; a greater length is damage. */

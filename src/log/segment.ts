@@ -168,10 +168,7 @@ export class SegmentReader {
     return this.header !== null && this.end === this.#offset && this.end === this.#size;
   }
 
-  /**
-   * @returns null if no intact frame follows
-   * @throws LogDamage if an entry differs from its commit line, or does not follow the one before
-   */
+  /** @returns null if no intact frame follows @throws LogDamage if an entry is not as its commit line says, or out of order */
   next(): EntryPart | null {
     const frame = this.header === null ? null : this.#nextFrame();
     if (frame === null) return null;
@@ -250,10 +247,7 @@ export class SegmentReader {
   }
 }
 
-/**
- * The commit lines of a segment, oldest first, up to the first frame that is not intact. Other frames are not read.
- * @throws LogDamage, LogFailure
- */
+/** A segment's commit lines, in order, up to a frame that is not intact; others are not read. @throws LogDamage, LogFailure */
 export function commitsIn({ path }: Segment): Commit[] {
   using file = openSegment(path);
   const read = (offset: number, length: number) => readAt(file.fd, path, offset, length);

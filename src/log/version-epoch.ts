@@ -81,10 +81,7 @@ export function monthBeforeEnd(db: Database): number {
   return selectMonthBefore(db).get()?.position ?? 0;
 }
 
-/**
- * When versions were raised, in order, epoch milliseconds: once for each number of an epoch, also for those that only an
- * abandoned history used.
- */
+/** When versions were raised, in order, epoch milliseconds: once for each number, also those of abandoned histories. */
 export function epochTimes(db: Database): number[] {
   const times: number[] = [];
   for (const { number, at } of selectEpochs(db).all()) while (times.length < number) times.push(at);

@@ -103,11 +103,7 @@ export function openDatabase(path: string, mode: Mode, schema?: Schema): Databas
   return openForWriting(path, schema);
 }
 
-/**
- * Checks that this program can open a database, without touching it: even to open it for writing can checkpoint its
- * write-ahead log.
- * @throws as {@link openDatabase}
- */
+/** Checks that a database can be opened, without touching it: opening it to write may checkpoint it. @throws as openDatabase */
 export function refuseForeign(path: string, schema: Schema): void {
   if (isEmpty(path) && sizeOf(`${path}-wal`) > 0) throw emptied(path);
   if (sizeOf(path) === 0) {
@@ -249,10 +245,7 @@ export function writeThrough(db: Database, transact: Transact): void {
   transactByDatabase.set(db, transact);
 }
 
-/**
- * Runs `work` in one write transaction, or as part of the one that is open. It takes the write lock at once: a reader
- * that becomes a writer could be refused half-way.
- */
+/** Runs `work` in a write transaction, or in the open one. It locks at once: a reader that begins to write could be refused. */
 export function writing<Result>(db: Database, work: () => Result): Result {
   const transact = db.inTransaction ? undefined : transactByDatabase.get(db);
   return transact === undefined ? db.transaction(work).immediate() : transact(work);

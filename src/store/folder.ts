@@ -197,10 +197,7 @@ export function writeAt(file: number, bytes: Uint8Array, offset: number): void {
     written += fs.writeSync(file, bytes, written, bytes.length - written, offset + written);
 }
 
-/**
- * Writes a small file that gets its name only when its content is on the disk.
- * @param draft another one for each process, where several may write the file at once
- */
+/** Writes a small file that gets its name once its content is on the disk. @param draft one for each process that may do so */
 export function writeWhole(
   path: string,
   content: string | Uint8Array,

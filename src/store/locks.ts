@@ -58,10 +58,7 @@ export async function takeServeLocks({ root, lock, serveLock }: DataFolder, onWa
   );
 }
 
-/**
- * Takes the locks to create or replace a database while nobody uses it.
- * @throws Refused `failed` while an appliance or a command uses the folder
- */
+/** Takes the locks to create or replace a database. @throws Refused `failed` while an appliance or a command uses the folder */
 export function takeStopped(folder: DataFolder): Release {
   const releaseLock = takeLock(folder.lock);
   if (releaseLock === null) {
@@ -91,10 +88,7 @@ export function isLocked(path: string): boolean {
   return release === null;
 }
 
-/**
- * Prevents a restore from replacing the files of the data folder.
- * @throws Refused `failed` while a restore is running; `configuration` if a link is in the folder
- */
+/** Keeps a restore from replacing files. @throws Refused `failed` while one is running; `configuration` if a link is there */
 export function keepInPlace(folder: DataFolder): Release {
   const { root, stateLock } = folder;
   refuseFile(root);

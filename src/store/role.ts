@@ -90,11 +90,7 @@ export function roleOf(note: RoleNote, { standby }: { readonly standby: boolean 
   return (standby || note.standby === true) && !note.promoted ? 'standby' : 'writer';
 }
 
-/**
- * @param note the one in the folder
- * @param copy the section `[copy]`
- * @throws Refused `configuration` if another machine has taken over, or if a standby has nothing to begin with
- */
+/** @throws Refused `configuration` if another machine has taken over, or if a standby has nothing to begin with */
 export function requireRole(note: RoleNote, folder: DataFolder, copy: { standby: boolean; to: string }) {
   if (note.superseded !== null)
     throw misconfigured(

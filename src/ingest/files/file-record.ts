@@ -114,10 +114,7 @@ export function newestFiles(db: Database, limit: number): FileRecord[] {
   return selectFiles(db, 'ORDER BY number DESC LIMIT ?', limit);
 }
 
-/**
- * Files that failed or were refused since, the newest first, but for those whose window has been done after that.
- * @param since epoch milliseconds
- */
+/** Files that failed or were refused since, epoch milliseconds, the newest first; not if their window was done later. */
 export function filesNotApplied(db: Database, since: number, limit: number): FileRecord[] {
   const clauses = `
     WHERE outcome IN ('failed', 'refused') AND finished_at > ? AND NOT EXISTS (
@@ -180,10 +177,7 @@ export function findFile(db: Database, number: number): FileRecord | null {
   return selectFiles(db, 'WHERE number = ?', number)[0] ?? null;
 }
 
-/**
- * The time at which a file, or the same content before it, had been taken, epoch milliseconds: by the files after it, should
- * the clock have been ahead.
- */
+/** By when a file, or its content before it, was taken, epoch milliseconds; if the clock was ahead, by the files after it. */
 export function takenBy(db: Database, record: FileRecord): number {
   const { number, taken_at } = withSameContent(db, record)[0] ?? record;
   const after = db.prepare<unknown[], number | null>(SELECT_FINISHED_AFTER).pluck().get({ number });
@@ -205,10 +199,7 @@ export function withSameContent(db: Database, content: Content): FileRecord[] {
   return selectFiles(db, clauses, sha256, exportName, window_start, label);
 }
 
-/**
- * The number of one of these that was read with the same mapping. One that had bad rows does not count: other settings may
- * read them.
- */
+/** The number of one of these with the same mapping, and without bad rows, which other settings may read; null: none. */
 export function findSameContent(db: Database, content: Content & Pick<FileRecord, 'mapping'>): number | null {
   const isSame = (record: FileRecord) =>
     isDeepStrictEqual(record.mapping, content.mapping) && !record.report.bad_rows;

@@ -69,10 +69,7 @@ export function chooseDestination(files: Ingest, outcome: FileOutcome, name: str
   return destination;
 }
 
-/**
- * Whether a file in `.taken` waits to be moved, or is being applied. After a restore, the record of its number may be that
- * of another file.
- */
+/** Whether a file in `.taken` waits to be moved or is applied. After a restore, its number may be that of another's record. */
 export function recordedIn(db: Database): KnownFiles['isRecorded'] {
   return (number, name) => recordOfTaken(db, number, name) !== null;
 }

@@ -1,7 +1,4 @@
-/**
- * Scans the drop folder, and reports when it cannot be read or written, and which files stay there until an operator
- * resets or accepts their window.
- */
+/** Scans the drop folder; reports when it cannot be used, and which files wait for an operator to release their window. */
 import { statSync } from 'node:fs';
 import { counted } from '../../counted.ts';
 import type { ExportName } from '../../detection/content-type.ts';

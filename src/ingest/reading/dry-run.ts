@@ -62,10 +62,7 @@ export type Effect = ApplyCounts & { rows: number };
 
 export const EFFECT_ROWS_MAX = 100_000;
 
-/**
- * Counts what a file's rows would change, each row applied after the ones before it.
- * @param db null: nothing was ever ingested
- */
+/** Counts what a file's rows would change, each after the ones before it. @param db null: nothing was ever ingested */
 export function effectCounter(db: Database | null, licensed: ReadonlySet<number>) {
   const rows = db === null ? null : detectionRows(db);
   const changed = new Map<string, Known>();

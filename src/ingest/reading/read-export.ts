@@ -1,7 +1,4 @@
-/**
- * Reads one export file to its end: checks and renders its rows. Invalid rows, a truncated file and a damaged file are results;
- * only errors of the machine are thrown.
- */
+/** Reads an export file to its end; checks and renders its rows. Only errors of the machine are thrown; others are results. */
 import { counted, grouped } from '../../counted.ts';
 import { CONTENT_TYPE_OF_EXPORT, type StreamName, streamName } from '../../detection/content-type.ts';
 import type { ExportRow } from '../../detection/fields.ts';

@@ -101,10 +101,7 @@ export type AskIngest = <Of extends Kind>(
 export type Served = { readonly answer: Answers[keyof Answers] } | { readonly refused: string };
 
 export interface IngestCalls {
-  /**
-   * Until it comes, the thread has only loaded its code. `isAgain`: whether a thread of this process had the database open
-   * before
-   */
+  /** Before it, the thread only loads its code. `isAgain`: whether a thread of this process had the database open before. */
   start(given: {
     readonly settings: IngestSettings;
     readonly decided: DecidedEntry;

@@ -22,10 +22,7 @@ import { waitForRoom } from './retry-pauses.ts';
 
 /** What a standby does in this thread, before it ingests (copy/standby.ts). */
 export interface Standby {
-  /**
-   * Follows the copy, if this machine is a standby, until it was promoted.
-   * @returns what to ingest with. @throws Stopping
-   */
+  /** Follows the copy, if this machine is a standby, until its promotion. @returns what to ingest with @throws Stopping */
   prepare(parts: StandbyParts): Promise<Recovered>;
   /** @throws Refused `failed` with the reason */
   promote(by: object): Promise<void>;
