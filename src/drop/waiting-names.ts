@@ -116,11 +116,8 @@ export function unlistable(root: string): string | null {
 
 /** Starts of the windows whose files lie in the drop folder, for whatever reason. @throws when it cannot be read */
 export function waitingWindows(drop: DropNames, exportName: ExportName): ReadonlySet<number> {
-  return new Set(
-    waitingFiles(drop).exports.flatMap(({ file }) =>
-      file.export === exportName ? (file.window_start ?? []) : [],
-    ),
-  );
+  const files = waitingFiles(drop).exports.filter(({ file }) => file.export === exportName);
+  return new Set(files.flatMap(({ file }) => file.window_start ?? []));
 }
 
 function compareExports(a: Dropped<'export'>, b: Dropped<'export'>): number {

@@ -8,7 +8,7 @@
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { grouped } from '../counted.ts';
 import { LogDamage } from '../store/log-errors.ts';
-import { type Commit, type Mark, parseCommit, SNAPSHOT } from './format.ts';
+import { type Commit, type Mark, parse, parseCommit, SNAPSHOT } from './format.ts';
 
 type FrameKind = 'header' | 'lines' | 'commit';
 
@@ -79,7 +79,7 @@ export function* framesOf(content: Buffer, name: string): Generator<Frame, undef
 }
 
 /** The lines of an intact frame, without their newlines. */
-export function decodeLines({ packed }: Pick<Frame, 'packed'>): string[] {
+export function decodeLines({ packed }: Frame): string[] {
   return linesIn(zstdDecompressSync(packed));
 }
 
@@ -88,6 +88,11 @@ function linesIn(text: Buffer): string[] {
   const lines = text.toString('utf8').split('\n');
   if (lines.pop() !== '') throw new LogDamage('a frame ends within a line');
   return lines;
+}
+
+/** What the first line of a frame of kind `header` says. @throws LogDamage */
+export function headerIn(frame: Frame): unknown {
+  return parse(decodeLines(frame)[0] ?? '');
 }
 
 /** The commit line at the end of a frame of that kind. @throws LogDamage */

@@ -12,13 +12,13 @@ import { type Commit, LOG_FORMAT, type Mark, parseHeader, type SegmentHeader } f
 import {
   commitIn,
   decodeFrameHeader,
-  decodeLines,
   type EntryPart,
   entryChain,
   FRAME_HEADER_BYTES,
   FRAME_MAGIC,
   type Frame,
   frameAt,
+  headerIn,
 } from './frame.ts';
 
 /** Bytes to search at once for a frame. Two pieces overlap by the header of one. */
@@ -236,7 +236,7 @@ export class SegmentReader {
     readAt(this.#file.fd, this.#path, offset, Math.max(0, Math.min(length, this.#size - offset)));
 
   #checkHeader(frame: Frame, { path, firstEntry }: Segment): SegmentHeader {
-    const header = parseHeader(decodeLines(frame)[0] ?? '');
+    const header = parseHeader(headerIn(frame));
     if (header.format > LOG_FORMAT)
       throw new LogDamage(
         `${path} has log format ${header.format}, but this version of Wirewatch supports format ${LOG_FORMAT}. Version ${header.program} wrote the file: use that version. Nothing was changed`,

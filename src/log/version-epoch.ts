@@ -54,16 +54,14 @@ export function numberOfEpoch(epoch: number): number {
   return Math.floor(epoch / MARK_MS);
 }
 
-const selectEpochs = preparedOnce<{ number: number; at: number }>(
-  'SELECT number, at FROM version_epoch ORDER BY number',
-);
+const selectEpochs = preparedOnce<{ number: number; at: number }>(`
+  SELECT number, at FROM version_epoch ORDER BY number`);
 const selectAt = preparedOnce<{ number: number; at: number }>(`
   SELECT number, at FROM version_epoch WHERE position <= ? ORDER BY number DESC LIMIT 1`);
 const selectNamed = preparedOnce<{ number: number }>(`
   SELECT number FROM version_epoch WHERE at % ${MARK_MS} = ? ORDER BY number DESC LIMIT 1`);
-const selectNext = preparedOnce<{ position: number | null }>(
-  'SELECT min(position) AS position FROM version_epoch WHERE number > ?',
-);
+const selectNext = preparedOnce<{ position: number | null }>(`
+  SELECT min(position) AS position FROM version_epoch WHERE number > ?`);
 const selectAnnounced = preparedOnce<{ is_announced: number }>(`
   SELECT 1 AS is_announced FROM version_epoch
   WHERE position >= @position AND announced_after <= @parted AND number > @number`);

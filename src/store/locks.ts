@@ -94,16 +94,15 @@ export function keepInPlace(folder: DataFolder): Release {
   refuseFile(root);
   refuseLinks(folder);
   if (!existsSync(root)) return () => {};
-  let release: Release | null;
   try {
-    release = hold(stateLock, SHARED, RESTORE_MS);
+    const release = hold(stateLock, SHARED, RESTORE_MS);
+    if (release !== null) return release;
   } catch (error) {
     // What the caller does next reports the missing permission.
     if (isForbidden(error)) return () => {};
     throw error;
   }
-  if (release === null) throw failed(`a restore into ${root} is running. Try again when it has finished.`);
-  return release;
+  throw failed(`a restore into ${root} is running. Try again when it has finished.`);
 }
 
 /** With a rollback journal in a file, an appliance could not start on a full disk. */

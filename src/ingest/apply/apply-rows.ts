@@ -6,13 +6,7 @@ import { filterValues, readMatch, renderedMatchOf, renderMatch } from '../../det
 import { type Known, merge, type Outcome, type Scoring } from '../../detection/merge.ts';
 import type { DetectionRows, StoredDetection } from '../../log/detection-rows.ts';
 import type { LogWriter } from '../../log/log-writer.ts';
-import {
-  changedLine,
-  createdLine,
-  type DetectionState,
-  passedLine,
-  rescoredLine,
-} from '../../log/row-lines.ts';
+import { changedLine, createdLine, passedLine, rescoredLine } from '../../log/row-lines.ts';
 import { epochsIn, epochTimes, positionOfClock } from '../../log/version-epoch.ts';
 import type { Database } from '../../store/database.ts';
 import { parseSeconds } from '../../time.ts';
@@ -83,7 +77,7 @@ export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed }: App
   rows.forget();
 
   /** @param next the version without new epochs; @param epochs the number of epochs that the previous version includes */
-  function change(state: DetectionState, next: number, epochs: number): string {
+  function change(state: ReturnType<typeof stateOfKnown>, next: number, epochs: number): string {
     const version = next + RAISE_VERSIONS * (epochsMs.length - epochs);
     position += 1;
     rows.change(state, version, position);
@@ -209,7 +203,7 @@ function toKnown(stored: StoredDetection): Known {
   return { match, exported_at_given, version, url_shown: urlShown };
 }
 
-function stateOfKnown(id: string, { match, exported_at_given, url_shown }: Known): DetectionState {
+function stateOfKnown(id: string, { match, exported_at_given, url_shown }: Known) {
   return {
     id,
     rendered: renderMatch({ ...match, article: { ...match.article, url: url_shown } }),

@@ -24,9 +24,7 @@ export interface ReaderCalls {
 
 /** @param key signs the addresses of photos */
 export function runReader(port: MessagePort, key: Uint8Array): void {
-  serveCalls<ReaderCalls>(port, {
-    read: ({ order, port: batches }, tell) => read(order, batches, key, tell),
-  });
+  serveCalls<ReaderCalls>(port, { read: ({ order, port: own }, tell) => read(order, own, key, tell) });
 }
 
 async function read(order: ReaderOrder, port: MessagePort, key: Uint8Array, tell: (rows: number) => void) {
