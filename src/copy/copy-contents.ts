@@ -33,10 +33,8 @@ const TRIES_MAX = 5;
 /** Frames between two turns of the event loop. */
 export const FRAMES_A_TURN = 8;
 
-/** An object with entries of the log. */
 export interface LogObject {
   readonly name: string;
-  /** Its first entry. */
   readonly first: number;
   /** Its last entry; null: it is a part, and only its content says. */
   readonly last: number | null;

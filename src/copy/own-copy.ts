@@ -16,12 +16,10 @@ import type { Place } from './place.ts';
 
 export const INSTALLATION = 'installation.json';
 export const SECRET = 'secret';
-/** A state of `access.db`. */
 export type SoundAccess = Extract<FoundCopy, { kind: 'sound' }>;
 
 const ACCESS = 'access/';
 const ACCESS_NAME = /^access\/(\d{16})\.db\.zst$/;
-/** Copies of access.db that are kept. */
 const ACCESS_KEPT = 5;
 
 const Installation = Type.Object({

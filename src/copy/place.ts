@@ -24,7 +24,6 @@ export interface Place {
   delete(name: string): Promise<void>;
 }
 
-/** Whether a place is a bucket, and not a folder. */
 export const isBucket = (to: string) => to.startsWith('s3://');
 
 /** A prefix has no characters that URLs or XML write in another way. */

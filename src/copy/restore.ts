@@ -127,7 +127,6 @@ function refusedFor(error: unknown, source: string, stage: DataFolder): unknown 
   return failed(`${source} cannot be restored: ${what}. Nothing was changed.`, { cause: error });
 }
 
-/** Describes an error of the disk. */
 function explained(error: unknown, folder: DataFolder): unknown {
   const isOfDisk = error instanceof LogFailure || isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'EIO');
   if (!isDiskFull(error) && !isOfDisk) return error;

@@ -100,7 +100,6 @@ export class DropFolder {
       });
   }
 
-  /** Calls back when something in the folder changes. */
   async watch(onChange: () => void, onError: (error: unknown) => void): Promise<void> {
     // Loaded here: a start need not wait for it.
     const { watch } = await import('chokidar');
@@ -227,7 +226,6 @@ export class DropFolder {
     return true;
   }
 
-  /** Whether it is the file that was seen there. */
   isUnchanged({ path, snapshot }: Pick<Waiting, 'path' | 'snapshot'>): boolean {
     const now = this.snapshot(path);
     return typeof now !== 'string' && isSameSnapshot(now, snapshot);

@@ -29,7 +29,6 @@ export const STREAM_TABLE = 'stream';
 /** Small entries share a transaction, since they change the same pages. */
 const TRANSACTION_LINES = 5_000;
 
-/** @param hasTexts see {@link detectionRows} */
 export function logApplier(db: Database, hasTexts = true) {
   const rows = detectionRows(db, hasTexts);
   const applyEffect = effectApplier(db, [...LOGGED_TABLES, STREAM_TABLE]);

@@ -164,7 +164,6 @@ export function detectionRows(db: Database, hasTexts = true) {
       }
       return found;
     },
-    /** Adds a new version of an existing detection. */
     change(state: StoredState, version: number, position: number): void {
       const head = headOf(state.id);
       const place = placeOf(head.ordinal, head.sequence + 1);

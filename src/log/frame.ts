@@ -107,9 +107,7 @@ export function chainChecksum(before: number, checksum: number): number {
   return crc32(bytes, before);
 }
 
-/** A frame of an entry. */
 export interface EntryPart {
-  /** The number of its entry. */
   readonly entry: number;
   readonly frame: Frame;
   /** The commit line of the entry that it ends; null: it ends none. */

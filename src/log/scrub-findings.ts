@@ -80,7 +80,6 @@ export class ScrubFindings {
     if (found.first.length < FIRST_MAX) found.first.push(detail);
   }
 
-  /** In the order in which they were found. */
   list(): ScrubFinding[] {
     return [...this.#found.values()];
   }

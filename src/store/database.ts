@@ -20,7 +20,6 @@ export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
 export interface Schema {
   /** Identifies the program and the kind of database: https://sqlite.org/pragma.html#pragma_application_id */
   readonly application_id: number;
-  /** All of its tables. */
   readonly sql: string;
   /** NORMAL if a commit need not survive a power cut, for example because a log has it already. */
   readonly synchronous: 'FULL' | 'NORMAL';

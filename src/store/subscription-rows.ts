@@ -10,7 +10,6 @@ export function streamsOf(db: Database, subscription: number) {
   return db.prepare<unknown[], Stream>(SELECT_STREAMS).all({ subscription });
 }
 
-/** @param db may be a reader */
 export function countRows(db: Database, subscriptions: readonly number[]) {
   const count = db.prepare<unknown[], { count: number }>(COUNT_DETECTIONS);
   const rows = { detections: 0, versions: 0 };

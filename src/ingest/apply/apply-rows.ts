@@ -58,7 +58,6 @@ export interface ApplyOptions {
   readonly log: LogWriter;
   readonly lastPosition: number;
   readonly nowMs: number;
-  /** Subscriptions whose account may see the addresses of print articles. */
   readonly licensed: ReadonlySet<number>;
 }
 

@@ -45,11 +45,10 @@ async function finished(checking: Reading, between: Ingest['between']): Promise<
   const over = Promise.allSettled([checking.result]);
   try {
     while (!(await Promise.race([over, sleep(TURN_EVERY_MS, false, { ref: false })]))) await between();
-  } catch (error) {
+    return await checking.result;
+  } finally {
     checking.cancel();
-    throw error;
   }
-  return checking.result;
 }
 
 /** Applies what is left of backfills, as after a crash, a stop or a full disk. */

@@ -33,9 +33,7 @@ export const SELECT_ENDED_WITH_ROWS = `
     OR EXISTS (SELECT 1 FROM stream_row WHERE place >= stream.ordinal << 34 AND place < stream.ordinal + 1 << 34))
   ORDER BY ordinal`;
 
-export interface LongWork {
-  /** Lets more urgent work run. @throws Stopping when the thread is to end */
-  readonly between: () => Promise<void>;
+export interface LongWork extends Pick<Ingest, 'between'> {
   readonly tell: (progress: string) => void;
 }
 

@@ -31,7 +31,6 @@ import type { ReadingResult } from '../reading/read-export.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
 
-/** What becomes of a file that was read. */
 type Became = Pick<FileRecord, 'outcome' | 'report'> &
   Partial<Pick<FileRecord, 'sha256' | 'mapping' | 'bounds'>>;
 

@@ -163,7 +163,6 @@ export function filesPage(
   return { files, next: seen === scanned || files.length === PAGE_FILES ? last : null };
 }
 
-/** Every file that came for a window, the newest first. */
 export function filesOfWindow(
   db: Database,
   window: { readonly export: ExportName; readonly window_start: number },
@@ -184,7 +183,6 @@ export function takenBy(db: Database, record: FileRecord): number {
   return Math.min(taken_at, after ?? taken_at);
 }
 
-/** The newest records of files that were dropped under this name. */
 export function filesNamed(db: Database, name: string): FileRecord[] {
   return selectFiles(db, 'WHERE name = ? ORDER BY number DESC LIMIT 20', name);
 }

@@ -74,7 +74,6 @@ export function folderScanner(files: Ingest, rules: HoldRules) {
   };
 }
 
-/** What the database knows of the files in the drop folder. */
 export function knownFiles(db: Database, rules: HoldRules) {
   return { isRecorded: recordedIn(db), heldBy: heldBy(db, rules) };
 }

@@ -204,7 +204,6 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
     for (const counts of [unknown, unknownOfBatch]) counts.set(key, (counts.get(key) ?? 0) + 1);
   }
 
-  /** What was read so far. */
   function read(sha256: string): Pick<ReadingResult, 'counts' | 'skipped'> {
     const counts = {
       sha256,
@@ -243,7 +242,6 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
       const isFull = batch.rows() >= BATCH_ROWS_MAX || rows - rowsThrough >= ROWS_THROUGH_MAX;
       return isFull ? rest() : null;
     },
-    /** Checks the trailer and the share of bad rows. */
     finish(): void {
       if (trailer === null) {
         if (order.require_trailer && !formOf(file.name).startsWith('csv') && !isOver)

@@ -236,7 +236,6 @@ export function ingester(options: IngesterOptions, drop: DropFolder, { db, log: 
   }
 
   return {
-    /** @param cursor an authentic one that the log never issued */
     endLost(cursor: StreamPosition): void {
       lost.note(cursor);
       timer.wake();
@@ -248,7 +247,6 @@ export function ingester(options: IngesterOptions, drop: DropFolder, { db, log: 
         timer.wake();
       }),
     wake: () => timer.wake(),
-    /** Resolves when everything of this moment is processed. */
     rested: (): Promise<void> =>
       new Promise((resolve) => {
         resting.push(resolve);

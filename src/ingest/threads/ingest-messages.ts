@@ -76,7 +76,6 @@ export interface ReplayCounts extends ApplyCounts {
   unreadable: { file: string; reason: string }[];
 }
 
-/** By kind of request. */
 export interface Answers {
   replay: ReplayCounts;
   reset: { readonly file: string; readonly outcome: string; readonly reason: string | null };
@@ -97,7 +96,6 @@ export type AskIngest = <Of extends Kind>(
   tell?: (progress: string) => void,
 ) => Promise<Answers[Of]>;
 
-/** The answer to a request, or why it was refused. */
 export type Served = { readonly answer: Answers[keyof Answers] } | { readonly refused: string };
 
 export interface IngestCalls {

@@ -58,7 +58,6 @@ export function stuckFiles({ log, setCondition }: Reporting) {
       report();
       return true;
     },
-    /** Forgets the files of a kind that are not among these. */
     keepOnly(kind: StuckKind, keys: readonly (string | number)[]): void {
       const kept = new Set(keys.map((key) => `${kind} ${key}`));
       for (const key of [...files.keys()]) if (key.startsWith(`${kind} `) && !kept.has(key)) forget(key);
