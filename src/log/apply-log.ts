@@ -127,11 +127,8 @@ function* applyEntries(db: Database, folder: string, end: number) {
 }
 
 /** Applies the entries that the database lacks, up to one. @returns how many */
-export async function applyAfter(
-  db: Database,
-  { folder, onProgress, between }: ApplyOptions,
-  end = Number.POSITIVE_INFINITY,
-): Promise<number> {
+export async function applyAfter(db: Database, options: ApplyOptions, end = Number.POSITIVE_INFINITY) {
+  const { folder, onProgress, between } = options;
   const mark = readLogMark(db);
   if ((mark?.entry ?? 0) >= end) return 0;
   const total = bytesAfter(folder.log, mark);

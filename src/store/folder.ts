@@ -198,11 +198,8 @@ export function writeAt(file: number, bytes: Uint8Array, offset: number): void {
 }
 
 /** Writes a small file that gets its name once its content is on the disk. @param draft one for each process that may do so */
-export function writeWhole(
-  path: string,
-  content: string | Uint8Array,
-  draft = join(dirname(path), `.${basename(path)}.tmp`),
-): void {
+export function writeWhole(path: string, content: string | Uint8Array, ownDraft?: string): void {
+  const draft = ownDraft ?? join(dirname(path), `.${basename(path)}.tmp`);
   try {
     fs.writeFileSync(draft, content, { mode: 0o600, flush: true });
     fs.renameSync(draft, path);

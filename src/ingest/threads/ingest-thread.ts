@@ -60,8 +60,8 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       };
       if (!mayFollow) await prepare();
       // By the last `wirewatch verify`.
-      const { findings } = readScrubRecord(folder) ?? { findings: [] };
-      if (findingsOf({ findings }, 'log').length > 0) await heal(options, standby);
+      const verified = readScrubRecord(folder);
+      if (verified !== null && findingsOf(verified, 'log').length > 0) await heal(options, standby);
       let recovered = await recover(options, isAgain).catch(async (error) => {
         const isOfLog = error instanceof Refused && error.cause instanceof LogDamage;
         if (!isOfLog || !(await heal(options, standby))) throw error;
