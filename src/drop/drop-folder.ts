@@ -136,11 +136,8 @@ export class DropFolder {
         const { name, path, takenAs } = dropped;
         // Those in `.taken` are few, and are named by way of that folder.
         const snapshot = path === name ? snapshotOf(join(root, name)) : this.snapshot(path);
-        if (snapshot === 'gone') continue;
-        if (snapshot === 'ignored') {
-          ignored.push(name);
-          continue;
-        }
+        if (snapshot === 'ignored') ignored.push(name);
+        if (typeof snapshot === 'string') continue;
         const fresh = { snapshot, sinceMs: nowMonotonicMs, isTruncated: false };
         const memory = this.#memoryOf(path, snapshot) ?? fresh;
         remembered.set(path, memory);

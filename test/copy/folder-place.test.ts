@@ -227,9 +227,7 @@ const inNamespace = (...command: string[]) =>
 const canMount = inNamespace('mount', '-t', 'tmpfs', 'tmpfs', tmpdir()).status === 0;
 const skip = !canMount && 'no disk can be mounted here';
 
-test('a full disk, where nothing of the object stays, and a read-only one, where reads go on', {
-  skip,
-}, () => {
+test('a full disk, where nothing of the object stays; a read-only one, where reads go on', { skip }, () => {
   const { stderr, status } = onDisk(`
     await place.create('log/1', Buffer.alloc(600_000));
     assert.match(await ended(place.create('log/2', Buffer.alloc(600_000))), /^Unreachable: .*the disk is full.*Free space there/);
