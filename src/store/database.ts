@@ -103,13 +103,10 @@ export function openDatabase(path: string, mode: Mode, schema?: Schema): Databas
 }
 
 /** Checks that a database can be opened, without touching it: opening it to write may checkpoint it. @throws as openDatabase */
-export function refuseForeign(path: string, schema: Schema): void {
+export function refuseForeign(path: string, schema: Schema) {
   if (isEmpty(path) && sizeOf(`${path}-wal`) > 0) throw emptied(path);
-  if (sizeOf(path) === 0) {
-    // SQLite would turn it into a database without tables.
-    rmSync(path, { force: true });
-    return;
-  }
+  // SQLite would turn it into a database without tables.
+  if (sizeOf(path) === 0) return rmSync(path, { force: true });
   using db = connect(path, { driver: { readonly: true, timeout: WRITER_BUSY_MS }, pragmas: [] });
   requireSchema(db, path, schema);
 }

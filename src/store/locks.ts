@@ -24,11 +24,6 @@ const COMMANDS_MS = 5_000;
 
 export type Release = () => void;
 
-/** @returns null if another process has the lock, or shares it */
-export function takeLock(path: string, waitMs = CHECK_MS): Release | null {
-  return hold(path, EXCLUSIVE, waitMs);
-}
-
 /**
  * Takes the locks of an appliance. It waits for a command.
  * @param onWaiting called once, if there is one
@@ -83,7 +78,7 @@ export function takeStateAlone({ root, stateLock }: DataFolder): Release {
 
 export function isLocked(path: string): boolean {
   if (!existsSync(path)) return false;
-  const release = hold(path, SHARED, 0);
+  const release = takeLock(path, 0, SHARED);
   release?.();
   return release === null;
 }
@@ -95,7 +90,7 @@ export function keepInPlace(folder: DataFolder): Release {
   refuseLinks(folder);
   if (!existsSync(root)) return () => {};
   try {
-    const release = hold(stateLock, SHARED, RESTORE_MS);
+    const release = takeLock(stateLock, RESTORE_MS, SHARED);
     if (release !== null) return release;
   } catch (error) {
     // What the caller does next reports the missing permission.
@@ -110,7 +105,7 @@ const EXCLUSIVE = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE';
 const SHARED = 'BEGIN; SELECT 1 FROM sqlite_schema';
 
 /** @returns null if another process has the lock, or shares one that is wanted alone, for all of the wait */
-function hold(path: string, lock: typeof EXCLUSIVE | typeof SHARED, waitMs: number): Release | null {
+export function takeLock(path: string, waitMs = CHECK_MS, lock = EXCLUSIVE): Release | null {
   const db = openDatabase(path, 'plain');
   try {
     db.exec(`PRAGMA busy_timeout = ${waitMs}; ${lock}`);
