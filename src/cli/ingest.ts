@@ -155,7 +155,7 @@ async function explainFile(fileOrName: string, config: Config) {
   const { effect, result } = await effectOf(path, file, config, { access, db });
   const { sha256, unknown_rows, urls_withheld } = result.counts;
   const { mapping } = rulesOf(config, file);
-  const same = db === null ? null : findSameContent(db, file, { sha256, mapping });
+  const same = db === null ? null : findSameContent(db, { ...file, sha256, mapping });
   const start = file.window_start;
   const status = (db && start !== null && findWindow(db, file.export, start)?.status) || null;
   const advice = `its window ended more than 90 days ago. Drop old data as a backfill: rename the file to ${file.export}.backfill-LABEL.${formOf(file.name)}`;

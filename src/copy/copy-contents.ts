@@ -19,17 +19,8 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type Commit, type Mark, parse } from '../log/format.ts';
-import {
-  commitIn,
-  decodeLines,
-  type EntryPart,
-  encodeFrame,
-  entryChain,
-  type Frame,
-  frameAt,
-  framesOf,
-} from '../log/frame.ts';
+import type { Commit, Mark } from '../log/format.ts';
+import { commitIn, encodeFrame, entryChain, type Frame, frameAt, framesOf, headerIn } from '../log/frame.ts';
 import { failed, type Refused } from '../refused.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import type { Place } from './place.ts';
@@ -42,10 +33,8 @@ const TRIES_MAX = 5;
 /** Frames between two turns of the event loop. */
 export const FRAMES_A_TURN = 8;
 
-/** An object with entries of the log. */
 export interface LogObject {
   readonly name: string;
-  /** Its first entry. */
   readonly first: number;
   /** Its last entry; null: it is a part, and only its content says. */
   readonly last: number | null;
@@ -181,18 +170,15 @@ async function* framesIn(place: Place, name: string): AsyncGenerator<Frame> {
  * @param onProgress called before each object
  * @throws Unreachable; LogDamage; Refused `failed` if the copy has another entry with the number of that one
  */
-export async function* entriesIn(
-  { place, objects }: CopiedLog,
-  before: Mark | null,
-  onProgress: OnProgress = () => {},
-): AsyncGenerator<EntryPart> {
+export async function* entriesIn(copied: CopiedLog, before: Mark | null, onProgress?: OnProgress) {
+  const { place, objects } = copied;
   const from = before?.entry ?? 0;
   // The next entry may be within an object that begins before it.
   const within = objects.findLastIndex(({ first }) => first <= from + 1);
   const begin = Math.max(0, within);
   const chain = entryChain(before === null ? null : undefined, objects[begin]?.first ?? 1);
   for (const [index, { name, first }] of objects.entries().drop(begin)) {
-    onProgress('reading the copy', index, objects.length);
+    onProgress?.('reading the copy', index, objects.length);
     if (chain.next !== first) throw new LogDamage(`the entries before ${name} are missing`);
     let isWhole = false;
     for await (const frame of framesIn(place, name)) {
@@ -226,7 +212,7 @@ export async function commitsIn(place: Place, name: string): Promise<Commit[]> {
 function pointerIn(name: string, content: Buffer): Static<typeof Pointer> | null {
   const frame = frameAt((offset, length) => content.subarray(offset, offset + length), 0);
   if (frame?.kind !== 'header') return null;
-  const value = parse(decodeLines(frame)[0] ?? '');
+  const value = headerIn(frame);
   if (Value.Check(Pointer, value)) return value;
   throw failed(`its ${name} is from a newer version of Wirewatch. Use that version`);
 }

@@ -9,7 +9,7 @@ import { commitsBackwards, entriesAfter } from '../log/log-reader.ts';
 import { cutAfter } from '../log/segment.ts';
 import { failed } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { isLogError } from '../store/log-errors.ts';
+import { unlessLogError } from '../store/log-errors.ts';
 import { readLogMarkOf, waitsForCopyIn } from '../store/log-mark.ts';
 import { keptCopies } from '../store/role.ts';
 import { formatMs, parseInstant } from '../time.ts';
@@ -59,17 +59,12 @@ export class Given {
     this.first = Math.min(this.first, Number(row.first_position ?? this.first));
     this.position = Math.max(this.position, Number(row.last_position ?? row.position ?? 0));
     this.epoch = Math.max(this.epoch, Number(row.number ?? 0));
-    this.announced_after = Math.min(
-      this.announced_after,
-      Number(row.announced_after ?? this.announced_after),
-    );
+    const announced = Number(row.announced_after ?? this.announced_after);
+    this.announced_after = Math.min(this.announced_after, announced);
   }
 }
 
-/**
- * Truncates a log after the last entry that was written at or before a time.
- * @param given gets what it had after that. @returns as {@link Given.addAfter}
- */
+/** Cuts a log after its last entry at or before a time. @param given gets what came after @returns as {@link Given.addAfter} */
 export function cutLog(log: string, untilMs: number, given: Given) {
   const kept = commitsBackwards(log).find(({ at }) => (parseInstant(at) ?? 0) <= untilMs);
   if (kept === undefined) throw failed(`it contains nothing from before ${formatMs(untilMs)}`);
@@ -111,25 +106,12 @@ function addLost(given: Given, live: DataFolder, restored: ReadonlyMap<number, s
   // What was proposed to this copy, and is in neither, nobody has seen.
   const isProposed = keptCopies(live).has(copy) && waitsForCopyIn(detections);
   const until = isProposed ? (applied?.entry ?? 0) : Number.POSITIVE_INFINITY;
-  let common = null as Mark | null;
-  let lost = { entries: 0, last: null as Mark | null };
-  const isFound = isReadable(() => {
-    common = commitsBackwards(log).find(({ entry, id }) => restored.get(entry) === id) ?? null;
-  });
-  const isRead = isReadable(() => {
-    lost = given.addAfter(log, common, until);
-  });
+  // Only the log that is replaced may be damaged or unreadable.
+  const isCommon = ({ entry, id }: Mark) => restored.get(entry) === id;
+  const found = unlessLogError(undefined, () => commitsBackwards(log).find(isCommon) ?? null);
+  const common = found ?? null;
+  const read = unlessLogError(undefined, () => given.addAfter(log, common, until));
+  const lost = read ?? { entries: 0, last: null };
   const isAll = lost.last?.id === applied?.id || (common?.entry ?? 0) > until;
-  return { common, lost: lost.entries, isWhole: isFound && isRead && isAll };
-}
-
-/** Only the log that is replaced may be damaged or unreadable. */
-function isReadable(read: () => void): boolean {
-  try {
-    read();
-    return true;
-  } catch (error) {
-    if (!isLogError(error)) throw error;
-    return false;
-  }
+  return { common, lost: lost.entries, isWhole: found !== undefined && read !== undefined && isAll };
 }

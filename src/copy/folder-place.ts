@@ -98,6 +98,8 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
     return names.sort();
   }
 
+  const read = (name: string) => unlessAbsent<Buffer | null>(files.readFile(join(root, name), READ), null);
+
   /** Only an absent object or folder is `absent`: without the root, nothing is known. */
   async function unlessAbsent<T>(work: Promise<T>, absent: T): Promise<T> {
     const found = await unlessCode(work, 'ENOENT', absent);
@@ -107,17 +109,15 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
 
   async function guarded<T>(work: () => Promise<T>, bytes = 0): Promise<T> {
     if (!overdue.mayTryAgain(root, againMs)) throw silent();
-    let timer: NodeJS.Timeout | undefined;
     const working = work();
-    const timeUp = new Promise<never>((_, reject) => {
-      const late = () => {
-        overdue.add(root, working);
-        reject(silent());
-      };
-      timer = setTimeout(late, limitMs + bytes / 1024);
-    });
+    const timeUp = Promise.withResolvers<never>();
+    const late = () => {
+      overdue.add(root, working);
+      timeUp.reject(silent());
+    };
+    const timer = setTimeout(late, limitMs + bytes / 1024);
     try {
-      const result = await Promise.race([working, timeUp]);
+      const result = await Promise.race([working, timeUp.promise]);
       wasThere = true;
       return result;
     } catch (error) {
@@ -138,11 +138,7 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
     text: root,
     create: (name, content) => guarded(() => create(name, content), content.length),
     list: (prefix, after) => guarded(() => find(prefix, after)),
-    read: (name) =>
-      guarded(
-        () => unlessAbsent<Buffer | null>(files.readFile(join(root, name), READ), null),
-        READ_BYTES_MAX,
-      ),
+    read: (name) => guarded(() => read(name), READ_BYTES_MAX),
     delete: (name) =>
       guarded(async () => {
         const target = join(root, name);

@@ -3,11 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { failed } from '../refused.ts';
 import { isBucket, type Place, type PlaceSettings } from './place.ts';
 
-/**
- * Nothing is asked of the place yet: {@link openTried} does that.
- * @param to a folder, or `s3://bucket/prefix`
- * @throws Refused `failed`
- */
+/** Asks nothing of the place: {@link openTried} does. @param to a folder, or `s3://bucket/prefix` @throws Refused `failed` */
 export async function openPlace(to: string, settings: PlaceSettings): Promise<Place> {
   if (isBucket(to)) return (await import('./s3-place.ts')).openS3Place(to, settings);
   return (await import('./folder-place.ts')).openFolderPlace(to);

@@ -16,12 +16,10 @@ import type { Place } from './place.ts';
 
 export const INSTALLATION = 'installation.json';
 export const SECRET = 'secret';
-/** A state of `access.db`. */
 export type SoundAccess = Extract<FoundCopy, { kind: 'sound' }>;
 
 const ACCESS = 'access/';
 const ACCESS_NAME = /^access\/(\d{16})\.db\.zst$/;
-/** Copies of access.db that are kept. */
 const ACCESS_KEPT = 5;
 
 const Installation = Type.Object({
@@ -156,10 +154,7 @@ const soundAccess = (place: Place) =>
     throw error;
   });
 
-/**
- * Writes `access.db` to a copy that has an earlier state of it, and deletes old states.
- * @throws Unreachable; Refused `failed` if the copy has a later state
- */
+/** Writes `access.db` to a copy, and deletes old states. @throws Unreachable; Refused `failed` if the copy has a later state */
 export async function writeAccess(place: Place, { state: { change }, content }: SoundAccess): Promise<void> {
   if ((await soundAccess(place)) === null) await place.delete(accessName(change));
   await place.create(accessName(change), await pack(content));

@@ -16,10 +16,7 @@ export interface Place {
    * @throws Unreachable if it is not known whether it did; Refused `failed` if the place cannot decide it
    */
   create(name: string, content: Uint8Array): Promise<boolean>;
-  /**
-   * The names that begin with `prefix` and come after `after`, in the order of their characters.
-   * @param after '' for all
-   */
+  /** The names that begin with `prefix`, after `after` ('': all), in the order of their characters. */
   list(prefix: string, after: string): Promise<string[]>;
   /** @returns null if there is no such object */
   read(name: string): Promise<Buffer | null>;
@@ -27,7 +24,6 @@ export interface Place {
   delete(name: string): Promise<void>;
 }
 
-/** Whether a place is a bucket, and not a folder. */
 export const isBucket = (to: string) => to.startsWith('s3://');
 
 /** A prefix has no characters that URLs or XML write in another way. */

@@ -4,7 +4,7 @@
  * The new state is built in the data folder, complete and verified, before anything is moved. Then one rename makes it
  * the effective one; store/complete-restore.ts describes what a crash leaves.
  */
-import { mkdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { applyEnded, type Ended, readEnded } from '../auth/denials.ts';
@@ -20,13 +20,7 @@ import { recoverDetections } from '../log/recover.ts';
 import { monthBeforeEnd } from '../log/version-epoch.ts';
 import { failed, isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { closeDetections } from '../store/checkpoint.ts';
-import {
-  completeRestore,
-  incomingPath,
-  pendingRestore,
-  RESTORED_NAMES,
-  stateFiles,
-} from '../store/complete-restore.ts';
+import { completeRestore, incomingPath, pendingRestore, RESTORED_NAMES } from '../store/complete-restore.ts';
 import { type Database, openContent, openDatabase } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import {
@@ -88,7 +82,7 @@ export async function restore(options: RestoreOptions) {
     // An interrupted restore is completed first.
     const earlier = completeRestore(folder);
     if (earlier !== undefined) return { earlier };
-    const there = stateFiles(folder).filter((name) => RESTORED_NAMES.includes(name));
+    const there = RESTORED_NAMES.filter((name) => existsSync(join(root, name))).sort();
     if (there.length > 0 && !options.replace)
       throw failed(
         `${root} already contains an installation (${there.join(', ')}). To restore the backup there, add --replace: the existing files are moved aside, not deleted. Or name another folder with --data.`,
@@ -133,7 +127,6 @@ function refusedFor(error: unknown, source: string, stage: DataFolder): unknown 
   return failed(`${source} cannot be restored: ${what}. Nothing was changed.`, { cause: error });
 }
 
-/** Describes an error of the disk. */
 function explained(error: unknown, folder: DataFolder): unknown {
   const isOfDisk = error instanceof LogFailure || isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'EIO');
   if (!isDiskFull(error) && !isOfDisk) return error;

@@ -19,11 +19,7 @@ const PAUSE_MS = 500;
 /** `code`: what S3 calls the error; empty if there is none. */
 type Answer = Readonly<{ status: number; code: string; body: Buffer }>;
 
-/**
- * @param to `s3://bucket/prefix`, or without a prefix
- * @param limitMs tests change it
- * @throws Refused `failed` if the address, the settings or the credentials cannot be used
- */
+/** @param limitMs tests change it @throws Refused `failed` if the address, the settings or the credentials cannot be used */
 export async function openS3Place(to: string, settings: PlaceSettings, limitMs = LIMIT_MS): Promise<Place> {
   const { bucket, prefix } = addressOf(to, settings);
   const credentials = await credentialsOf(settings.credentials);

@@ -67,11 +67,8 @@ export class TakenOver extends Refused {
  * @throws TakenOver if another machine says that it became the writer behind what this one has, or wrote there; Unreachable,
  *   LogDamage
  */
-export async function refuseTakenOver(
-  { place, objects, begunBy }: CopiedLog,
-  folder: DataFolder,
-  kept: readonly string[] | undefined,
-): Promise<void> {
+export async function refuseTakenOver(copied: CopiedLog, folder: DataFolder, kept: string[] | undefined) {
+  const { place, objects, begunBy } = copied;
   const { machine } = readRole(folder);
   const [end] = commitsBackwards(folder.log).take(1);
   for (const { name } of objects.toReversed())

@@ -1,7 +1,4 @@
-/**
- * What is made of a copy: a new installation, and the log of a machine in which that is damaged or was not compacted. The copy
- * has the entries byte for byte.
- */
+/** What is made of a copy, which has entries byte for byte: an installation, and a log that is damaged or was not compacted. */
 import { mkdirSync, rmSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import type { Mark } from '../log/format.ts';
@@ -19,10 +16,7 @@ import { ownerOf, readCopiedAccess, readCopiedSecret } from './own-copy.ts';
 import type { Place, PlaceSettings } from './place.ts';
 import { refuseTakenOver } from './ship.ts';
 
-/**
- * @param given a folder, or `s3://bucket/prefix`
- * @throws Refused `failed` if there is no copy, or it cannot be read
- */
+/** @param given a folder, or `s3://bucket/prefix` @throws Refused `failed` if there is no copy, or it cannot be read */
 export async function openCopy(given: string, settings: PlaceSettings): Promise<Place> {
   try {
     const place = await openPlace(given, settings);

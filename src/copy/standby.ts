@@ -27,15 +27,7 @@ import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark, waitsForCopy } from '../store/log-mark.ts';
 import { keptCopies, noteKept, noteRole, PROMOTE, readRole, roleOf } from '../store/role.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
-import {
-  type CopiedLog,
-  entriesIn,
-  FIRST_GENERATION,
-  findLog,
-  lacksOwn,
-  objectsFrom,
-  partName,
-} from './copy-contents.ts';
+import { entriesIn, FIRST_GENERATION, findLog, lacksOwn, objectsFrom, partName } from './copy-contents.ts';
 import { openPlace } from './open-place.ts';
 import { copiedChange, ownerOf, readCopiedAccess, requireOwn } from './own-copy.ts';
 import type { Place } from './place.ts';
@@ -43,7 +35,6 @@ import { TakenOver } from './ship.ts';
 import { hasEntry, requireNewest, takeLog } from './source.ts';
 
 const RETRY_MS_MAX = MINUTE_MS;
-const SELECT_UNSTAMPED = 'SELECT first_position FROM delivery WHERE delivered_at IS NULL';
 const SKIP_CHANGES = 'UPDATE change SET number = max(number + 1000, 1000 * ?)';
 /** How often another machine may be faster before a promotion gives up. */
 const PROMOTE_TRIES = 5;
@@ -230,11 +221,7 @@ export class Follower {
     noteRole(folder, { ...note, promoted: true, epoch_due });
   }
 
-  /**
-   * Becomes the writer.
-   * @param by who asked for it
-   * @throws as {@link turn}; Refused `failed` if another machine writes all the time
-   */
+  /** Becomes the writer. @param by who asked @throws as {@link turn}; Refused `failed` if another machine always writes */
   async promote(by: object): Promise<void> {
     const { place, folder, now } = this.#options;
     for (let tries = 0; ; tries += 1) {
@@ -253,10 +240,7 @@ export class Follower {
     }
   }
 
-  /**
-   * Beyond all that were begun, or given to a machine whose end is lost. Null: none, since whatever the old writer showed is
-   * in the copy.
-   */
+  /** Beyond all begun ones, or given to a machine whose end is lost; null: all that the old writer showed is in the copy. */
   #nextEpoch(): number | null {
     if (waitsForCopy(this.#db)) return null;
     const commits = commitsBackwards(this.#options.folder.log);
@@ -281,6 +265,7 @@ export class Follower {
 
   async #readEntries(): Promise<void> {
     const { place, folder, now, onDelivered } = this.#options;
+    const { log } = folder;
     const known = this.#generation;
     const end = this.log.last;
     const own = end?.entry ?? 0;
@@ -291,10 +276,17 @@ export class Follower {
     const isOther = known !== copied.generation;
     // An earlier writer may have more than it wrote there.
     if (isOther && end !== null && !isBehind && !(await hasEntry(copied, end))) throw lacksOwn(place);
-    const [begin] = listSegments(folder.log);
+    const [begin] = listSegments(log);
     // The log was compacted.
-    if (isBehind || (isOther && begin !== undefined && begin.firstEntry < first))
-      await this.#takeLog(copied, first);
+    if (isBehind || (isOther && begin !== undefined && begin.firstEntry < first)) {
+      this.log.close();
+      // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
+      await takeLog(copied, log, () => rewrite(this.#db));
+      this.log = logWriter({ folder: log }, findTail(log));
+      if ((readLogMark(this.#db)?.entry ?? 0) < first)
+        throw new DatabaseBehind('detections.db is older than the log of the copy, which was compacted');
+      await this.#applyRest();
+    }
     this.#generation = copied.generation;
     try {
       for await (const part of entriesIn(copied, this.log.last)) this.log.adopt(part);
@@ -303,20 +295,9 @@ export class Follower {
     }
     await this.#applyRest();
     // The writer knows the time of a delivery only with its next entry: until then it is that of applying.
-    const row = this.#db.prepare<[], { first_position: number }>(SELECT_UNSTAMPED).get();
-    if (row !== undefined) onDelivered(row.first_position, now());
-  }
-
-  /** @param first its first entry */
-  async #takeLog(copied: CopiedLog, first: number): Promise<void> {
-    const { log } = this.#options.folder;
-    this.log.close();
-    // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
-    await takeLog(copied, log, () => rewrite(this.#db));
-    this.log = logWriter({ folder: log }, findTail(log));
-    if ((readLogMark(this.#db)?.entry ?? 0) < first)
-      throw new DatabaseBehind('detections.db is older than the log of the copy, which was compacted');
-    await this.#applyRest();
+    const sql = 'SELECT first_position FROM delivery WHERE delivered_at IS NULL';
+    const position = this.#db.prepare<[], number>(sql).pluck().get();
+    if (position !== undefined) onDelivered(position, now());
   }
 
   /** Applies what the log has, and the database does not yet. */

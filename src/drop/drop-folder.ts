@@ -47,10 +47,7 @@ interface Remembered {
 
 const NAME_BYTES_MAX = 180;
 
-/**
- * For a command, which may have been started without the appliance's --drop.
- * @throws Refused `configuration` if files were ingested, but none from this folder
- */
+/** A command may lack the appliance's --drop. @throws Refused `configuration` if files were ingested, but none from here */
 export function requireDropOf({ root, detections }: DataFolder, drop: string): void {
   if (!isThere(detections) || isThere(join(drop, 'archive'))) return;
   throw misconfigured(
@@ -103,7 +100,6 @@ export class DropFolder {
       });
   }
 
-  /** Calls back when something in the folder changes. */
   async watch(onChange: () => void, onError: (error: unknown) => void): Promise<void> {
     // Loaded here: a start need not wait for it.
     const { watch } = await import('chokidar');
@@ -140,11 +136,8 @@ export class DropFolder {
         const { name, path, takenAs } = dropped;
         // Those in `.taken` are few, and are named by way of that folder.
         const snapshot = path === name ? snapshotOf(join(root, name)) : this.snapshot(path);
-        if (snapshot === 'gone') continue;
-        if (snapshot === 'ignored') {
-          ignored.push(name);
-          continue;
-        }
+        if (snapshot === 'ignored') ignored.push(name);
+        if (typeof snapshot === 'string') continue;
         const fresh = { snapshot, sinceMs: nowMonotonicMs, isTruncated: false };
         const memory = this.#memoryOf(path, snapshot) ?? fresh;
         remembered.set(path, memory);
@@ -230,7 +223,6 @@ export class DropFolder {
     return true;
   }
 
-  /** Whether it is the file that was seen there. */
   isUnchanged({ path, snapshot }: Pick<Waiting, 'path' | 'snapshot'>): boolean {
     const now = this.snapshot(path);
     return typeof now !== 'string' && isSameSnapshot(now, snapshot);

@@ -9,23 +9,7 @@
  * Paths are relative to the drop folder, `root`. Errors name the path, and what to do.
  */
 import { randomBytes } from 'node:crypto';
-import {
-  accessSync,
-  closeSync,
-  constants,
-  type Dirent,
-  existsSync,
-  fstatSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readlinkSync,
-  renameSync,
-  type Stats,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { basename, dirname, join, parse, resolve, sep } from 'node:path';
 import { isErrorCode, unlessCode } from '../refused.ts';
 import { isThere, openFile, syncFolder } from '../store/folder.ts';
@@ -34,11 +18,11 @@ import { isThere, openFile, syncFolder } from '../store/folder.ts';
 export const OWN_FOLDERS = ['archive', 'failed', 'refused', '.taken'] as const;
 
 const OPEN_FILES = '/proc/self/fd';
-const HAS_OPEN_FILES = existsSync(OPEN_FILES);
-const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+const HAS_OPEN_FILES = fs.existsSync(OPEN_FILES);
+const FOLDER_FLAGS = fs.constants.O_RDONLY | fs.constants.O_DIRECTORY | fs.constants.O_NOFOLLOW;
 // With O_EXCL, the last name is never followed.
 const NEW_FILE = 'wx';
-const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const READ_FLAGS = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
 const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
 const NAME_THE_TARGET = 'Set [ingest] drop to the folder that it leads to.';
@@ -72,10 +56,7 @@ export function inDrop<T>(root: string, path: string, use: (path: string) => T):
   return inFolder(root, folderOf(path), (at) => use(join(at, basename(path))));
 }
 
-/**
- * The same for a folder: one of our own, one below, or '', the drop folder itself.
- * @throws ForeignFolder; Error ENOENT if there is no such folder
- */
+/** The same for a folder: our own, one below, or '', the drop folder. @throws ForeignFolder; Error ENOENT if it is not there */
 export function inFolder<T>(root: string, path: string, use: (path: string) => T): T {
   const opened: OpenFolder[] = [];
   try {
@@ -84,13 +65,13 @@ export function inFolder<T>(root: string, path: string, use: (path: string) => T
     for (const name of path === '' ? [] : path.split(sep)) {
       folder = openFolder(join(folder.at, name), join(folder.path, name));
       opened.push(folder);
-      requireOwn(folder.path, fstatSync(folder.file));
+      requireOwn(folder.path, fs.fstatSync(folder.file));
     }
     return use(folder.at);
   } catch (error) {
     throw withPlainPaths(error, opened);
   } finally {
-    for (const { file } of opened) closeSync(file);
+    for (const { file } of opened) fs.closeSync(file);
   }
 }
 
@@ -101,10 +82,10 @@ function folderOf(path: string): string {
 
 function openFolder(at: string, path: string): OpenFolder {
   try {
-    const file = openSync(at, FOLDER_FLAGS);
+    const file = fs.openSync(at, FOLDER_FLAGS);
     // Somebody may have exchanged a folder on the way since it was looked at.
-    if (HAS_OPEN_FILES && !at.startsWith(OPEN_FILES) && readlinkSync(join(OPEN_FILES, `${file}`)) !== at) {
-      closeSync(file);
+    if (HAS_OPEN_FILES && !at.startsWith(OPEN_FILES) && fs.readlinkSync(join(OPEN_FILES, `${file}`)) !== at) {
+      fs.closeSync(file);
       throw Object.assign(new Error(`${path} was moved while it was opened`), { code: 'ESTALE' });
     }
     return { at: HAS_OPEN_FILES ? join(OPEN_FILES, `${file}`) : at, path, file };
@@ -116,7 +97,7 @@ function openFolder(at: string, path: string): OpenFolder {
 }
 
 /** @throws ForeignFolder */
-function requireOwn(path: string, { uid, mode }: Stats): void {
+function requireOwn(path: string, { uid, mode }: fs.Stats): void {
   const user = process.geteuid?.() ?? uid;
   const danger = 'could direct what Wirewatch writes there to other files';
   const foreign = `${path} belongs to user id ${uid}, not to that of Wirewatch (${user}): its owner ${danger}`;
@@ -130,31 +111,28 @@ function moveAway(path: string): string {
   return `Wirewatch makes this folder itself. Run: mv ${path} ${path}-before`;
 }
 
-/**
- * The drop folder without links. Its operator may have made some; others could lead anywhere.
- * @throws ForeignFolder for a link that another user made, or can replace
- */
+/** The drop folder without links of its operator. @throws ForeignFolder for a link that another user made, or can replace */
 function realPath(path: string): string {
   let real = parse(resolve(path)).root;
   const rest = resolve(path).split(sep).filter(Boolean);
   for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
     const next = join(real, name);
-    if (!lstatSync(next).isSymbolicLink()) {
+    if (!fs.lstatSync(next).isSymbolicLink()) {
       real = next;
       continue;
     }
-    const { mode } = lstatSync(real);
+    const { mode } = fs.lstatSync(real);
     const isOpenToOthers = (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
-    if (!isTrusted(lstatSync(next)) || !isTrusted(lstatSync(real)) || isOpenToOthers)
+    if (!isTrusted(fs.lstatSync(next)) || !isTrusted(fs.lstatSync(real)) || isOpenToOthers)
       throw new ForeignFolder('EPERM', `${next} is a link that another user can replace`, NAME_THE_TARGET);
-    const target = readlinkSync(next);
+    const target = fs.readlinkSync(next);
     rest.unshift(...target.split(sep).filter(Boolean));
     if (target.startsWith(sep)) real = parse(target).root;
   }
   return real;
 }
 
-function isTrusted({ uid }: Stats): boolean {
+function isTrusted({ uid }: fs.Stats): boolean {
   return uid === 0 || uid === process.geteuid?.();
 }
 
@@ -163,10 +141,7 @@ function withPlainPaths(error: unknown, opened: readonly OpenFolder[]): unknown 
   if (!(error instanceof Error) || !HAS_OPEN_FILES) return error;
   const plain = (text: string) =>
     // The innermost first: `/proc/self/fd/2` is also the beginning of `/proc/self/fd/23`.
-    opened.reduceRight(
-      (all, { at, path }) => all.replaceAll(new RegExp(`${at}(?!\\d)`, 'g'), () => path),
-      text,
-    );
+    opened.reduceRight((all, { at, path }) => all.replace(new RegExp(`${at}(?!\\d)`, 'g'), () => path), text);
   error.message = plain(error.message);
   for (const member of ['path', 'dest'])
     if (member in error) Object.assign(error, { [member]: plain(String(Reflect.get(error, member))) });
@@ -180,7 +155,7 @@ export function makeOwnFolder(root: string, path: string): void {
   inFolder(root, parent, (at) => {
     const own = join(at, basename(path));
     if (isThere(own)) return;
-    mkdirSync(own, 0o755);
+    fs.mkdirSync(own, 0o755);
     syncFolder(at);
   });
   inFolder(root, path, () => {});
@@ -188,22 +163,22 @@ export function makeOwnFolder(root: string, path: string): void {
 
 /** @throws ForeignFolder, or the file system's error, if files cannot be moved out of the folder or into its own folders */
 export function checkWritable(root: string): void {
-  const needed = constants.R_OK | constants.W_OK | constants.X_OK;
-  inFolder(root, '', (path) => accessSync(path, needed));
+  const needed = fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK;
+  inFolder(root, '', (path) => fs.accessSync(path, needed));
   // A missing one is made when it is needed.
   for (const name of OWN_FOLDERS)
-    unlessCode(undefined, () => inFolder(root, name, (path) => accessSync(path, needed)), 'ENOENT');
+    unlessCode(undefined, () => inFolder(root, name, (path) => fs.accessSync(path, needed)), 'ENOENT');
 }
 
 /** Whether it is a folder, link, pipe, socket or device. Some file systems do not tell. */
-export function isOther(entry: Dirent): boolean {
+export function isOther(entry: fs.Dirent): boolean {
   const isDevice = entry.isBlockDevice() || entry.isCharacterDevice();
   return isDevice || entry.isDirectory() || entry.isSymbolicLink() || entry.isFIFO() || entry.isSocket();
 }
 
 /** Empty if there is no such folder. */
-export function entriesIn(root: string, folder: string): Dirent[] {
-  const read = (at: string) => readdirSync(at, { withFileTypes: true });
+export function entriesIn(root: string, folder: string): fs.Dirent[] {
+  const read = (at: string) => fs.readdirSync(at, { withFileTypes: true });
   return unlessCode([], () => inFolder(root, folder, read), 'ENOENT');
 }
 
@@ -218,12 +193,12 @@ export function isThereIn(root: string, path: string): boolean {
 
 /** Neither name is durable before {@link syncIn} of its folder. */
 export function renameIn(root: string, from: string, to: string): void {
-  inDrop(root, from, (old) => inDrop(root, to, (fresh) => renameSync(old, fresh)));
+  inDrop(root, from, (old) => inDrop(root, to, (fresh) => fs.renameSync(old, fresh)));
 }
 
 /** Unlike rmSync, it fails if a folder is in the file's place. */
 export function removeIn(root: string, path: string): void {
-  unlessCode(undefined, () => inDrop(root, path, unlinkSync), 'ENOENT');
+  unlessCode(undefined, () => inDrop(root, path, fs.unlinkSync), 'ENOENT');
 }
 
 export function syncIn(root: string, folder: string): void {
@@ -239,7 +214,7 @@ export function openIn(root: string, path: string): { readonly fd: number } & Di
 export function writeIn(root: string, path: string, text: string): void {
   const draft = join('.taken', `${DRAFT}${randomBytes(16).toString('hex')}`);
   try {
-    inDrop(root, draft, (at) => writeFileSync(at, text, { flag: NEW_FILE, mode: 0o644, flush: true }));
+    inDrop(root, draft, (at) => fs.writeFileSync(at, text, { flag: NEW_FILE, mode: 0o644, flush: true }));
     renameIn(root, draft, path);
   } catch (error) {
     removeIn(root, draft);

@@ -12,7 +12,6 @@ import { entriesIn, isOther, OWN_FOLDERS } from './own-folder.ts';
 export const SCANNED_FILES_MAX = 20_000;
 /** So many names of other things are kept. */
 const OTHERS_MAX = 1000;
-/** How many names are read at once. */
 const NAMES_AT_ONCE = 1000;
 
 /** The files in `.taken`: the ingest number of each, and the name under which it was dropped. After a crash, one may have no record. */
@@ -23,7 +22,6 @@ export function takenFiles(root: string): { number: number; name: string; path: 
   });
 }
 
-/** The drop folder, and how the names in it are parsed. */
 export interface DropNames {
   readonly root: string;
   readonly parse: NameParser;
@@ -116,11 +114,8 @@ export function unlistable(root: string): string | null {
 
 /** Starts of the windows whose files lie in the drop folder, for whatever reason. @throws when it cannot be read */
 export function waitingWindows(drop: DropNames, exportName: ExportName): ReadonlySet<number> {
-  return new Set(
-    waitingFiles(drop).exports.flatMap(({ file }) =>
-      file.export === exportName ? (file.window_start ?? []) : [],
-    ),
-  );
+  const files = waitingFiles(drop).exports.filter(({ file }) => file.export === exportName);
+  return new Set(files.flatMap(({ file }) => file.window_start ?? []));
 }
 
 function compareExports(a: Dropped<'export'>, b: Dropped<'export'>): number {

@@ -15,11 +15,7 @@ export const INGEST_CONDITIONS = [
 export type IngestCondition = (typeof INGEST_CONDITIONS)[number];
 
 export interface Reporting {
-  readonly log: (
-    level: 'debug' | 'info' | 'warn' | 'error',
-    msg: string,
-    fields?: Record<string, unknown>,
-  ) => void;
+  readonly log: (level: 'info' | 'warn' | 'error', msg: string, fields?: Record<string, unknown>) => void;
   /** Begins a condition, or changes its detail; null: it is over. */
   readonly setCondition: (name: IngestCondition, detail: string | null) => void;
 }

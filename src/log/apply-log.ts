@@ -1,7 +1,4 @@
-/**
- * Applies entries of the log to `detections.db`. The rows become equal to those of ingest in every column, because
- * nothing is read, checked or decided a second time.
- */
+/** Applies the log to `detections.db`. Rows equal those of ingest in each column: nothing is read, checked or decided twice. */
 import { CHECKPOINT_BYTES, checkpoint, walBytes } from '../store/checkpoint.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -32,7 +29,6 @@ export const STREAM_TABLE = 'stream';
 /** Small entries share a transaction, since they change the same pages. */
 const TRANSACTION_LINES = 5_000;
 
-/** @param hasTexts see {@link detectionRows} */
 export function logApplier(db: Database, hasTexts = true) {
   const rows = detectionRows(db, hasTexts);
   const applyEffect = effectApplier(db, [...LOGGED_TABLES, STREAM_TABLE]);
@@ -131,11 +127,8 @@ function* applyEntries(db: Database, folder: string, end: number) {
 }
 
 /** Applies the entries that the database lacks, up to one. @returns how many */
-export async function applyAfter(
-  db: Database,
-  { folder, onProgress, between }: ApplyOptions,
-  end = Number.POSITIVE_INFINITY,
-): Promise<number> {
+export async function applyAfter(db: Database, options: ApplyOptions, end = Number.POSITIVE_INFINITY) {
+  const { folder, onProgress, between } = options;
   const mark = readLogMark(db);
   if ((mark?.entry ?? 0) >= end) return 0;
   const total = bytesAfter(folder.log, mark);
@@ -145,15 +138,11 @@ export async function applyAfter(
       applied += 1;
       onProgress(bytes, total);
     }
-    checkpointIfLarge(db);
+    // Between two transactions, so that the write-ahead log does not grow with what is applied.
+    if (!db.inTransaction && walBytes(db) > CHECKPOINT_BYTES) checkpoint(db);
     await between();
   }
   return applied;
-}
-
-/** Between two transactions, so that the write-ahead log does not grow with what is applied. */
-export function checkpointIfLarge(db: Database): void {
-  if (!db.inTransaction && walBytes(db) > CHECKPOINT_BYTES) checkpoint(db);
 }
 
 /** Bytes of the segments with the entries after one. */

@@ -14,7 +14,7 @@ import { closeDetections } from '../store/checkpoint.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { isLogError, LogDamage } from '../store/log-errors.ts';
+import { LogDamage, unlessLogError } from '../store/log-errors.ts';
 import { readLogMark, waitsForCopy } from '../store/log-mark.ts';
 import type { Mark } from './format.ts';
 import { commitsBackwards } from './log-reader.ts';
@@ -22,15 +22,7 @@ import { logWriter } from './log-writer.ts';
 import { type Decisions, recoverDetections } from './recover.ts';
 import { type SteppedWork, scrub } from './scrub.ts';
 import { describeFindings, findingsOf, type ScrubResult, writeScrubRecord } from './scrub-findings.ts';
-import {
-  bytesOf,
-  draftOf,
-  listSegments,
-  replaceLog,
-  type Segment,
-  SegmentReader,
-  tidyLog,
-} from './segment.ts';
+import { bytesOf, draftOf, listSegments, replaceLog, SegmentReader, tidyLog } from './segment.ts';
 import { writeSnapshot } from './snapshot.ts';
 
 export interface CompactOptions extends SteppedWork {
@@ -51,17 +43,14 @@ const TURN_MS = 20;
  * @param ifDamaged the answer where such an entry may be among those that cannot be read
  */
 export function hasRemovedRows(log: string, last: number, ifDamaged: boolean): boolean {
-  try {
+  return unlessLogError(ifDamaged, () => {
     let entries = last + 1 - (listSegments(log)[0]?.firstEntry ?? last + 1);
     for (const { operation } of commitsBackwards(log)) {
       if (operation.kind === REMOVE) return true;
       entries -= 1;
     }
     return ifDamaged && entries > 0;
-  } catch (error) {
-    if (!isLogError(error)) throw error;
-    return ifDamaged;
-  }
+  });
 }
 
 /**
@@ -175,7 +164,7 @@ function requireAll(folder: DataFolder, lost: number): void {
 }
 
 /** The number of the last entry with an intact commit line, in segments that may be damaged; 0: there is none. */
-function newestEntry(segments: readonly Segment[]): number {
+function newestEntry(segments: ReturnType<typeof listSegments>): number {
   let newest = 0;
   for (const segment of segments.toReversed()) {
     try {

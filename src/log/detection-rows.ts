@@ -10,7 +10,7 @@ import { type Database, writing } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { requireChecksum, rowChecksum, type StoredText } from '../store/row-checksum.ts';
 import { placeOf, placesOf } from '../store/stream-place.ts';
-import type { DetectionState, StoredState } from './row-lines.ts';
+import { type DetectionState, removedLine, type StoredState } from './row-lines.ts';
 
 export interface StoredDetection {
   readonly version: number;
@@ -54,9 +54,8 @@ function prepareAll(db: Database) {
     upsertRescored: db.prepare(`
       INSERT INTO rescored (place, body, checksum) VALUES (?, ?, ?)
       ON CONFLICT (place) DO UPDATE SET body = excluded.body, checksum = excluded.checksum`),
-    deleteRescored: db.prepare(
-      'DELETE FROM rescored WHERE place = (SELECT place FROM detection WHERE id = ?)',
-    ),
+    deleteRescored: db.prepare(`
+      DELETE FROM rescored WHERE place = (SELECT place FROM detection WHERE id = ?)`),
     // The text comes in two parts; the second may be bytes.
     insertStreamRow: db.prepare(`
       INSERT INTO stream_row (place, position, version, ${FILTER_COLUMNS}, checksum, body)
@@ -165,7 +164,6 @@ export function detectionRows(db: Database, hasTexts = true) {
       }
       return found;
     },
-    /** Adds a new version of an existing detection. */
     change(state: StoredState, version: number, position: number): void {
       const head = headOf(state.id);
       const place = placeOf(head.ordinal, head.sequence + 1);
@@ -183,11 +181,12 @@ export function detectionRows(db: Database, hasTexts = true) {
     },
     /**
      * Marks the streams of a subscription as removed; their rows are deleted later. New detections start new streams.
-     * @returns a line for each (effects.ts)
+     * @returns what the log says of it: a line for each (effects.ts), and that of the removal
      */
-    end(subscription: number): string[] {
+    end(subscription: number): string {
       finish();
-      return sql.endStreams.all(subscription).map(({ line }) => `${line}\n`);
+      const lines = sql.endStreams.all(subscription).map(({ line }) => `${line}\n`);
+      return lines.join('') + removedLine(subscription);
     },
     forget(): void {
       heads.clear();

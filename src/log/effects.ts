@@ -57,16 +57,10 @@ export function columnsOf(db: Database, table: string) {
   type Column = { readonly name: string; readonly pk: number };
   const select = db.prepare<[string], Column>('SELECT name, pk FROM pragma_table_info(?) ORDER BY cid');
   const all = select.all(table);
-  return {
-    columns: all.map(({ name }) => name),
-    keys: all.flatMap(({ name, pk }) => (pk > 0 ? name : [])),
-  };
+  return { columns: all.map(({ name }) => name), keys: all.flatMap(({ name, pk }) => (pk > 0 ? name : [])) };
 }
 
-/**
- * @returns applies a line of effects to a database. It returns false if the line is of another kind, and throws LogDamage
- *   if it names an unknown table or column
- */
+/** @returns applies a line; it returns false if that is of another kind, and throws LogDamage for unknown tables or columns */
 export function effectApplier(db: Database, tables: readonly string[]) {
   const statements = new Map<string, Statement>();
   return (line: Readonly<Record<string, unknown>>): boolean => {

@@ -45,9 +45,8 @@ const CommitLine = Type.Object({ commit: Commit });
 /** The last line of every entry: once it is written, the entry is decided. */
 export type Commit = Readonly<Static<typeof Commit>>;
 
-/** @throws LogDamage if the line is not a header */
-export function parseHeader(line: string): SegmentHeader {
-  const value = parse(line);
+/** @throws LogDamage if the value of the line is no header */
+export function parseHeader(value: unknown): SegmentHeader {
   if (Value.Check(Header, value)) return value;
   throw new LogDamage('the first line is not a log header');
 }

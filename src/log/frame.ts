@@ -8,7 +8,7 @@
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { grouped } from '../counted.ts';
 import { LogDamage } from '../store/log-errors.ts';
-import { type Commit, type Mark, parseCommit, SNAPSHOT } from './format.ts';
+import { type Commit, type Mark, parse, parseCommit, SNAPSHOT } from './format.ts';
 
 type FrameKind = 'header' | 'lines' | 'commit';
 
@@ -23,10 +23,7 @@ export interface Frame {
   readonly end: number;
 }
 
-/**
- * The first bytes of every frame: the first skippable magic number, since others may mean something else to other programs,
- * and the 12 bytes of its content.
- */
+/** Every frame begins so: the first skippable magic number (other programs may know others), and its content's size, 12. */
 export const FRAME_MAGIC = Buffer.from([0x50, 0x2a, 0x4d, 0x18, 12, 0, 0, 0]);
 export const FRAME_HEADER_BYTES = FRAME_MAGIC.length + 12;
 /** Far more than 500 rows need; a greater length is damage. */
@@ -82,7 +79,7 @@ export function* framesOf(content: Buffer, name: string): Generator<Frame, undef
 }
 
 /** The lines of an intact frame, without their newlines. */
-export function decodeLines({ packed }: Pick<Frame, 'packed'>): string[] {
+export function decodeLines({ packed }: Frame): string[] {
   return linesIn(zstdDecompressSync(packed));
 }
 
@@ -91,6 +88,11 @@ function linesIn(text: Buffer): string[] {
   const lines = text.toString('utf8').split('\n');
   if (lines.pop() !== '') throw new LogDamage('a frame ends within a line');
   return lines;
+}
+
+/** What the first line of a frame of kind `header` says. @throws LogDamage */
+export function headerIn(frame: Frame): unknown {
+  return parse(decodeLines(frame)[0] ?? '');
 }
 
 /** The commit line at the end of a frame of that kind. @throws LogDamage */
@@ -105,9 +107,7 @@ export function chainChecksum(before: number, checksum: number): number {
   return crc32(bytes, before);
 }
 
-/** A frame of an entry. */
 export interface EntryPart {
-  /** The number of its entry. */
   readonly entry: number;
   readonly frame: Frame;
   /** The commit line of the entry that it ends; null: it ends none. */

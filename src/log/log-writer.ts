@@ -32,10 +32,7 @@ type LastEntry = Mark & Partial<Pick<Commit, 'operation'>>;
 
 export type LogWriter = ReturnType<typeof logWriter>;
 
-/**
- * @param log its folder; tests make smaller segments
- * @param tail of {@link findTail}. A segment of another version of the program is closed
- */
+/** @param log tests make smaller segments @param tail of findTail; a segment of another version of the program is closed */
 export function logWriter(
   { folder, segmentBytes = SEGMENT_BYTES }: { readonly folder: string; readonly segmentBytes?: number },
   tail: { readonly last: LastEntry | null; readonly segment: Tail['segment'] },

@@ -52,10 +52,7 @@ import { tidyLog } from './segment.ts';
 
 /** How a log is read in which an entry counts once the copy has it. */
 export interface Decisions {
-  /**
-   * Whether the last entry of the log may be undecided.
-   * @throws Refused `configuration` where the copy for which it waits is not configured
-   */
+  /** Whether the last entry may be undecided. @throws Refused `configuration` where the copy for which it waits is not set */
   areAwaited(db: Database): boolean;
   /** Returns once an entry is decided, at once where none is awaited. @throws when it will not be known soon */
   decide(entry: Mark, db: Database): void;
@@ -63,10 +60,7 @@ export interface Decisions {
 
 export interface RecoverOptions extends ApplyOptions {
   readonly folder: DataFolder;
-  /**
-   * Whether this process had the database open before: then the `-wal` is its own, and connections may be open to which
-   * SQLite would join a new one.
-   */
+  /** Whether this process had the database open: the `-wal` is its own, and SQLite would join a new one to open connections. */
   readonly isAgain?: boolean;
   /** Called when the database can be read, if nothing has to be done first. */
   readonly onReadable?: () => void;
@@ -191,10 +185,7 @@ function requireRest({ log, detections }: DataFolder): void {
   if (mark !== undefined) for (const _ of entriesAfter(log, mark)); // Each checksum is verified.
 }
 
-/**
- * Refuses to rebuild from no log, or from one whose end may be damaged: only a database that lacks an entry shows that it
- * is torn and was never decided.
- */
+/** Refuses to rebuild from no log, or from one whose end may be damaged: only a database can show that it was never decided. */
 function refuseHopeless({ log, detections }: DataFolder, { last, isDoubtful }: Tail, reason: string): void {
   if (isDoubtful)
     throw new LogDamage(`the entry after entry ${grouped(last?.entry ?? 0)} in ${log} is damaged`);
@@ -202,10 +193,7 @@ function refuseHopeless({ log, detections }: DataFolder, { last, isDoubtful }: T
     throw new LogDamage(`the log is missing, and the database cannot be used: ${reason}`);
 }
 
-/**
- * Whether a database is sound and has never applied an entry, or was never completed: a read that failed once may have
- * marked it as damaged.
- */
+/** Whether a database is sound and never had an entry, or was never completed: a failed read may have marked it as damaged. */
 function isUnused(path: string): boolean {
   if (!existsSync(path)) return true;
   return inspected(path, false, (db) => {

@@ -80,16 +80,12 @@ export class ScrubFindings {
     if (found.first.length < FIRST_MAX) found.first.push(detail);
   }
 
-  /** In the order in which they were found. */
   list(): ScrubFinding[] {
     return [...this.#found.values()];
   }
 }
 
-export function findingsOf(
-  { findings }: Pick<ScrubResult, 'findings'>,
-  subject: FindingKind['of'],
-): ScrubFinding[] {
+export function findingsOf({ findings }: Pick<ScrubResult, 'findings'>, subject: FindingKind['of']) {
   return findings.filter(({ kind }) => FINDING_KINDS[kind].of === subject);
 }
 
@@ -109,11 +105,8 @@ export function readScrubRecord({ verified }: Pick<DataFolder, 'verified'>) {
 }
 
 /** Who makes log or database anew removes it: the next scrub is due then. */
-export function writeScrubRecord(
-  { verified }: Pick<DataFolder, 'verified'>,
-  { entry, findings, not_compared }: ScrubResult,
-  nowMs: number,
-): void {
+export function writeScrubRecord({ verified }: DataFolder, result: ScrubResult, nowMs: number): void {
+  const { entry, findings, not_compared } = result;
   const record = { verified_at: formatMs(nowMs), entry, findings, not_compared };
   writeWhole(verified, `${JSON.stringify(record, null, 2)}\n`, `${verified}-${process.pid}`);
 }

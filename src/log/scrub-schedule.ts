@@ -62,7 +62,6 @@ export function startScrubs(options: ScrubScheduleOptions, run = runCommand) {
   return {
     /** Starts a process if one is due; the schedule does so by itself. */
     check,
-    /** Ends the running process. */
     async close() {
       clearInterval(timer);
       isClosed = true;

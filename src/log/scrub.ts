@@ -80,7 +80,8 @@ async function scrubOnce(options: ScrubOptions) {
   const findings = new ScrubFindings();
   using held = new DisposableStack();
   const db = options.db ?? open(folder, findings);
-  if (db !== options.db && db !== null) held.defer(() => close(db));
+  // As the last one, it would copy what an appliance has written meanwhile into the file, without a marker.
+  if (db !== options.db && db !== null) held.defer(() => (walBytes(db) > 0 ? abandon(db) : void db.close()));
   let entry: number | null = null;
   let not_compared = db === null ? 'detections.db cannot be opened' : null;
   let unread: LogFailure | null = null;
@@ -91,7 +92,7 @@ async function scrubOnce(options: ScrubOptions) {
     const made = not_compared === null ? held.use(openScratch(folder.root, DETECTIONS_SCHEMA)) : null;
     await readLog(options, db === null ? undefined : mark, made);
     entry = mark?.entry ?? null;
-    if (db !== null && made !== null) await compare(options, { db, made }, findings);
+    if (db !== null && made !== null) await compare(options, db, made, findings);
   } catch (error) {
     if (error instanceof LogFailure && !error.isOfContent) unread = error;
     else if (error instanceof LogDamage || error instanceof LogFailure) {
@@ -127,12 +128,6 @@ function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings): 
   }
 }
 
-/** As the last one, it would copy what an appliance has written meanwhile into the file, without a marker. */
-function close(db: Database): void {
-  if (walBytes(db) > 0) abandon(db);
-  else db.close();
-}
-
 function unreadable(path: string, error: unknown): Refused {
   return failed(
     `cannot read ${path}: ${reasonOf(error)}. Nothing was found to be damaged. Check the disk and the permissions, and try again.`,
@@ -146,11 +141,9 @@ function unreadable(path: string, error: unknown): Refused {
  * @param made where its entries are applied
  * @throws LogDamage if the log is damaged before the mark, or ends before it; DatabaseDamage if it has another entry there
  */
-async function readLog(
-  { folder: { log }, onProgress, between }: ScrubOptions,
-  mark: LogMark | null | undefined,
-  made: Database | null,
-): Promise<void> {
+async function readLog(options: ScrubOptions, mark: LogMark | null | undefined, made: Database | null) {
+  const { folder, onProgress, between } = options;
+  const { log } = folder;
   const applier = made === null ? null : logApplier(made, false);
   const total = bytesOf(listSegments(log));
   const end = mark === undefined ? Number.POSITIVE_INFINITY : (mark?.entry ?? 0);
@@ -175,12 +168,9 @@ async function readLog(
   applier?.commit();
 }
 
-/** @param databases in a transaction, and the one that was made from the log */
-async function compare(
-  { between, onProgress }: ScrubOptions,
-  { db, made }: { readonly db: Database; readonly made: Database },
-  findings: ScrubFindings,
-): Promise<void> {
+/** @param db in a transaction; @param made from the log */
+async function compare(options: ScrubOptions, db: Database, made: Database, findings: ScrubFindings) {
+  const { between, onProgress } = options;
   const removed = new Set(endedStreams(made));
   const onBadText = (where: string) => findings.add('database differs', where);
   for (const [done, table] of HASHED_TABLES.entries()) {

@@ -12,13 +12,13 @@ import { type Commit, LOG_FORMAT, type Mark, parseHeader, type SegmentHeader } f
 import {
   commitIn,
   decodeFrameHeader,
-  decodeLines,
   type EntryPart,
   entryChain,
   FRAME_HEADER_BYTES,
   FRAME_MAGIC,
   type Frame,
   frameAt,
+  headerIn,
 } from './frame.ts';
 
 /** Bytes to search at once for a frame. Two pieces overlap by the header of one. */
@@ -168,10 +168,7 @@ export class SegmentReader {
     return this.header !== null && this.end === this.#offset && this.end === this.#size;
   }
 
-  /**
-   * @returns null if no intact frame follows
-   * @throws LogDamage if an entry differs from its commit line, or does not follow the one before
-   */
+  /** @returns null if no intact frame follows @throws LogDamage if an entry is not as its commit line says, or out of order */
   next(): EntryPart | null {
     const frame = this.header === null ? null : this.#nextFrame();
     if (frame === null) return null;
@@ -239,7 +236,7 @@ export class SegmentReader {
     readAt(this.#file.fd, this.#path, offset, Math.max(0, Math.min(length, this.#size - offset)));
 
   #checkHeader(frame: Frame, { path, firstEntry }: Segment): SegmentHeader {
-    const header = parseHeader(decodeLines(frame)[0] ?? '');
+    const header = parseHeader(headerIn(frame));
     if (header.format > LOG_FORMAT)
       throw new LogDamage(
         `${path} has log format ${header.format}, but this version of Wirewatch supports format ${LOG_FORMAT}. Version ${header.program} wrote the file: use that version. Nothing was changed`,
@@ -250,10 +247,7 @@ export class SegmentReader {
   }
 }
 
-/**
- * The commit lines of a segment, oldest first, up to the first frame that is not intact. Other frames are not read.
- * @throws LogDamage, LogFailure
- */
+/** A segment's commit lines, in order, up to a frame that is not intact; others are not read. @throws LogDamage, LogFailure */
 export function commitsIn({ path }: Segment): Commit[] {
   using file = openSegment(path);
   const read = (offset: number, length: number) => readAt(file.fd, path, offset, length);

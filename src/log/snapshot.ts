@@ -22,12 +22,7 @@ import type { LogWriter } from './log-writer.ts';
 import { changedLine, rescoredLine } from './row-lines.ts';
 import type { SteppedWork } from './scrub.ts';
 
-interface StreamRow {
-  readonly place: number;
-  readonly position: number;
-  readonly version: number;
-  readonly body: string;
-}
+type StreamRow = Readonly<Record<'place' | 'position' | 'version', number> & { body: string }>;
 
 interface Detection {
   /** Where its newest version is. */

@@ -54,16 +54,14 @@ export function numberOfEpoch(epoch: number): number {
   return Math.floor(epoch / MARK_MS);
 }
 
-const selectEpochs = preparedOnce<{ number: number; at: number }>(
-  'SELECT number, at FROM version_epoch ORDER BY number',
-);
+const selectEpochs = preparedOnce<{ number: number; at: number }>(`
+  SELECT number, at FROM version_epoch ORDER BY number`);
 const selectAt = preparedOnce<{ number: number; at: number }>(`
   SELECT number, at FROM version_epoch WHERE position <= ? ORDER BY number DESC LIMIT 1`);
 const selectNamed = preparedOnce<{ number: number }>(`
   SELECT number FROM version_epoch WHERE at % ${MARK_MS} = ? ORDER BY number DESC LIMIT 1`);
-const selectNext = preparedOnce<{ position: number | null }>(
-  'SELECT min(position) AS position FROM version_epoch WHERE number > ?',
-);
+const selectNext = preparedOnce<{ position: number | null }>(`
+  SELECT min(position) AS position FROM version_epoch WHERE number > ?`);
 const selectAnnounced = preparedOnce<{ is_announced: number }>(`
   SELECT 1 AS is_announced FROM version_epoch
   WHERE position >= @position AND announced_after <= @parted AND number > @number`);
@@ -81,10 +79,7 @@ export function monthBeforeEnd(db: Database): number {
   return selectMonthBefore(db).get()?.position ?? 0;
 }
 
-/**
- * When versions were raised, in order, epoch milliseconds: once for each number of an epoch, also for those that only an
- * abandoned history used.
- */
+/** When versions were raised, in order, epoch milliseconds: once for each number, also those of abandoned histories. */
 export function epochTimes(db: Database): number[] {
   const times: number[] = [];
   for (const { number, at } of selectEpochs(db).all()) while (times.length < number) times.push(at);

@@ -82,10 +82,7 @@ export function addonFolders(environment: NodeJS.ProcessEnv): string[] {
   return [...new Set(folders)];
 }
 
-/**
- * Creates the folder if it is missing. One that another user could write to or replace is neither used nor changed.
- * @returns the folder's path, without links
- */
+/** Makes a missing folder. One that another user could change or replace is refused as it is. @returns it, without links */
 function prepareFolder(folder: string): string {
   requireGuarded(nearestExisting(dirname(folder)));
   mkdirSync(folder, { recursive: true, mode: 0o700 });

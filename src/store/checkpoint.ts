@@ -178,10 +178,7 @@ function tokenOf(db: Database): string {
   return db.prepare<[], { token: string }>('SELECT token FROM file_state').get()?.token ?? '';
 }
 
-/**
- * The last entry of the log that a database has without its write-ahead log, null for none; undefined where
- * {@link settleWal} drops none, or if it cannot be read.
- */
+/** The log mark of a database without its `-wal`; null: none; undefined: {@link settleWal} drops no `-wal`, or unreadable. */
 export function markWithoutWal(path: string): LogMark | null | undefined {
   if (existsSync(markerPath(path)) || sizeOf(walPath(path)) === 0) return undefined;
   return inFileAlone(path, readLogMark);

@@ -15,12 +15,6 @@ import { type DataFolder, isThere, syncFolder } from './folder.ts';
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
 /** The files and folders of an installation that a restore replaces, in this order. */
 export const RESTORED_NAMES: readonly string[] = ['detections.db', 'access.db', 'secret', 'log', 'copied'];
-const STATE = /^((detections|access)\.db([.-].*)?|secret|log|copied|(alerts|verified|role)\.json)$/;
-
-/** Names of the files of the installation in a data folder. */
-export function stateFiles(folder: DataFolder): string[] {
-  return existsSync(folder.root) ? readdirSync(folder.root).filter((name) => STATE.test(name)) : [];
-}
 
 /** A path in the data folder for the new state: of the first second whose two names nothing has yet. */
 export function incomingPath({ root }: DataFolder, nowMs: number): string {
@@ -67,7 +61,7 @@ export function completeRestore(folder: DataFolder): string | null | undefined {
     // If it is gone, it is in place already.
     if (!existsSync(join(from, name))) continue;
     const isBeside = (file: string) => file.startsWith(`${name}.`) || file.startsWith(`${name}-`);
-    for (const file of stateFiles(folder))
+    for (const file of readdirSync(root))
       if (file === name || (name.endsWith('.db') && isBeside(file))) moveAside(file);
     renameSync(join(from, name), join(root, name));
     syncFolder(from);

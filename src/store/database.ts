@@ -20,7 +20,6 @@ export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
 export interface Schema {
   /** Identifies the program and the kind of database: https://sqlite.org/pragma.html#pragma_application_id */
   readonly application_id: number;
-  /** All of its tables. */
   readonly sql: string;
   /** NORMAL if a commit need not survive a power cut, for example because a log has it already. */
   readonly synchronous: 'FULL' | 'NORMAL';
@@ -45,7 +44,6 @@ const SCRATCH_CACHE_KIB = 32 * 1024;
 const PAGE_BYTES = 16_384;
 /** A checkpoint truncates the write-ahead log to this size. */
 const WAL_BYTES_MAX = 64 * 1024 * 1024;
-const PRIVATE_MODE = 0o600;
 
 interface ModeOptions {
   readonly driver: Driver.Options;
@@ -104,18 +102,11 @@ export function openDatabase(path: string, mode: Mode, schema?: Schema): Databas
   return openForWriting(path, schema);
 }
 
-/**
- * Checks that this program can open a database, without touching it: even to open it for writing can checkpoint its
- * write-ahead log.
- * @throws as {@link openDatabase}
- */
-export function refuseForeign(path: string, schema: Schema): void {
+/** Checks that a database can be opened, without touching it: opening it to write may checkpoint it. @throws as openDatabase */
+export function refuseForeign(path: string, schema: Schema) {
   if (isEmpty(path) && sizeOf(`${path}-wal`) > 0) throw emptied(path);
-  if (sizeOf(path) === 0) {
-    // SQLite would turn it into a database without tables.
-    rmSync(path, { force: true });
-    return;
-  }
+  // SQLite would turn it into a database without tables.
+  if (sizeOf(path) === 0) return rmSync(path, { force: true });
   using db = connect(path, { driver: { readonly: true, timeout: WRITER_BUSY_MS }, pragmas: [] });
   requireSchema(db, path, schema);
 }
@@ -207,9 +198,7 @@ function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Datab
   }
   // The published types do not know yet that the addon can be an object.
   const options: Driver.Options = Object.assign({}, driver, { nativeBinding: nativeBinding() });
-  const db: Database = Object.assign(new Driver(from, options), {
-    [Symbol.dispose]: () => void db.close(),
-  });
+  const db: Database = Object.assign(new Driver(from, options), { [Symbol.dispose]: () => void db.close() });
   return prepared(db, () => {
     for (const pragma of ['trusted_schema = OFF', 'cell_size_check = ON', ...pragmas]) db.pragma(pragma);
   });
@@ -235,7 +224,7 @@ function prepared(db: Database, prepare: () => void): Database {
  */
 function makePrivate(path: string): void {
   try {
-    closeSync(openSync(path, 'wx', PRIVATE_MODE));
+    closeSync(openSync(path, 'wx', 0o600));
   } catch (error) {
     // SQLite reports every other error itself; for a missing folder it gives no code.
     if (isErrorCode(error, 'ENOENT')) throw error;
@@ -252,10 +241,7 @@ export function writeThrough(db: Database, transact: Transact): void {
   transactByDatabase.set(db, transact);
 }
 
-/**
- * Runs `work` in one write transaction, or as part of the one that is open. It takes the write lock at once: a reader
- * that becomes a writer could be refused half-way.
- */
+/** Runs `work` in a write transaction, or in the open one. It locks at once: a reader that begins to write could be refused. */
 export function writing<Result>(db: Database, work: () => Result): Result {
   const transact = db.inTransaction ? undefined : transactByDatabase.get(db);
   return transact === undefined ? db.transaction(work).immediate() : transact(work);

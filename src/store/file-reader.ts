@@ -10,10 +10,7 @@ export function createFileReader(path: string) {
     closing?.db.close();
   };
   return {
-    /**
-     * The database at the path; null if there is none. A replaced file is opened again, so call this for each piece of
-     * work. @throws SQLite's error
-     */
+    /** The database; null: there is none. Call it for each piece of work: a file may be replaced. @throws SQLite's error */
     db(): Database | null {
       const ino = statSync(path, { throwIfNoEntry: false })?.ino;
       if (open !== null && open.ino !== ino) close();

@@ -1,24 +1,6 @@
 /** The data folder: the paths in it, whether this user can work in it, and durable writes. */
 import { randomUUID } from 'node:crypto';
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statfsSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -77,9 +59,7 @@ export async function requireSeparate(drop: string, used: readonly string[]): Pr
       Promise.race([stat(path, { bigint: true }), sleep(ANSWER_MS, null, { ref: false })]).catch(() => null),
     ),
   );
-  const same = used.find(
-    (_, index) => own && own.ino === others[index]?.ino && own.dev === others[index].dev,
-  );
+  const same = used.find((_, at) => own && own.ino === others[at]?.ino && own.dev === others[at].dev);
   if (same === undefined) return;
   throw misconfigured(
     `cannot use the drop folder ${drop}: it is ${same}, which has files of Wirewatch. Name another folder with --drop.`,
@@ -95,7 +75,7 @@ export function ensureFolder(folder: DataFolder): boolean {
   const { root } = folder;
   let first: string | undefined;
   try {
-    first = mkdirSync(root, { recursive: true, mode: 0o700 });
+    first = fs.mkdirSync(root, { recursive: true, mode: 0o700 });
     for (let path = resolve(root); ; path = dirname(path)) {
       syncName(path);
       if (first === undefined || path === resolve(first) || path === dirname(path)) break;
@@ -112,10 +92,10 @@ export function ensureFolder(folder: DataFolder): boolean {
 export function requireUsable(folder: DataFolder): void {
   const { root, detections, access, log, lock, serveLock, stateLock, secret } = folder;
   try {
-    accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
+    fs.accessSync(root, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK);
     for (const path of [detections, access, log, lock, serveLock, stateLock])
-      if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
-    if (existsSync(secret)) accessSync(secret, constants.R_OK);
+      if (fs.existsSync(path)) fs.accessSync(path, fs.constants.R_OK | fs.constants.W_OK);
+    if (fs.existsSync(secret)) fs.accessSync(secret, fs.constants.R_OK);
   } catch (error) {
     throw unusable(root, error);
   }
@@ -134,7 +114,7 @@ function unusable(root: string, error: unknown): Refused {
 
 /** @throws Refused `configuration` if the path is a file */
 export function refuseFile(root: string): void {
-  if (statsOf(root, statSync)?.isDirectory() === false)
+  if (statsOf(root, fs.statSync)?.isDirectory() === false)
     throw misconfigured(`${root} is a file, not a folder. Name another folder with --data.`);
 }
 
@@ -146,9 +126,9 @@ export function refuseFile(root: string): void {
 export function refuseLinks({ root, log, ...files }: DataFolder): void {
   const databases = [files.detections, files.access];
   const beside = databases.flatMap((path) => ['-wal', '-shm', '-journal'].map((ending) => path + ending));
-  const link =
-    [log, ...Object.values(files), ...beside].find((path) => statsOf(path, lstatSync)?.isSymbolicLink()) ??
-    linksIn(log)[0];
+  const inLog = unlessError([], () => fs.readdirSync(log)).map((name) => join(log, name));
+  const all = [log, ...Object.values(files), ...beside, ...inLog];
+  const link = all.find((path) => statsOf(path, fs.lstatSync)?.isSymbolicLink());
   if (link === undefined) return;
   throw misconfigured(
     `${link} is a link. Files in the data folder ${root} must not be links: replace the link with its target. The data folder itself can be a link.`,
@@ -156,18 +136,13 @@ export function refuseLinks({ root, log, ...files }: DataFolder): void {
 }
 
 /** Undefined where there is nothing, or this user cannot find out: whoever opens it reports the error. */
-export function statsOf(path: string, stat: typeof statSync | typeof lstatSync): Stats | undefined {
+export function statsOf(path: string, stat: typeof fs.statSync | typeof fs.lstatSync): fs.Stats | undefined {
   return unlessError(undefined, () => stat(path, { throwIfNoEntry: false }));
-}
-
-function linksIn(folder: string): string[] {
-  const entries = unlessError([], () => readdirSync(folder, { withFileTypes: true }));
-  return entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => join(folder, name));
 }
 
 /** Whether something has this name. @throws the file system's error if that cannot be found out */
 export function isThere(path: string): boolean {
-  return unlessCode(undefined, () => lstatSync(path, { throwIfNoEntry: false }), 'ENOTDIR') !== undefined;
+  return unlessCode(undefined, () => fs.lstatSync(path, { throwIfNoEntry: false }), 'ENOTDIR') !== undefined;
 }
 
 /**
@@ -177,15 +152,15 @@ export function isThere(path: string): boolean {
 export function appearAs(path: string, draft: string): boolean {
   let isOurs = true;
   try {
-    linkSync(draft, path);
+    fs.linkSync(draft, path);
   } catch (error) {
     if (isErrorCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EXDEV')) {
       isOurs = !isThere(path);
-      if (isOurs) renameSync(draft, path);
+      if (isOurs) fs.renameSync(draft, path);
     } else if (isErrorCode(error, 'EEXIST')) isOurs = false;
     else throw error;
   }
-  rmSync(draft, { force: true });
+  fs.rmSync(draft, { force: true });
   syncFolder(dirname(path));
   return isOurs;
 }
@@ -194,10 +169,10 @@ export function appearAs(path: string, draft: string): boolean {
 export function createOnce(path: string, content: string | Buffer, mode = 0o600): boolean {
   const draft = `${path}.${randomUUID()}`;
   try {
-    writeFileSync(draft, content, { flag: 'wx', mode, flush: true });
+    fs.writeFileSync(draft, content, { flag: 'wx', mode, flush: true });
     return appearAs(path, draft);
   } finally {
-    rmSync(draft, { force: true });
+    fs.rmSync(draft, { force: true });
   }
 }
 
@@ -206,37 +181,31 @@ export const ROOM_LEFT_BYTES = 512 * 1024 * 1024;
 
 /** The free space for this user. */
 export function freeBytes(path: string): number {
-  const { bavail, bsize } = statfsSync(path);
+  const { bavail, bsize } = fs.statfsSync(path);
   return bavail * bsize;
 }
 
 /** Opens a file, which only this user may read if it is new. */
 export function openFile(path: string, flags: string | number): { readonly fd: number } & Disposable {
-  const fd = openSync(path, flags, 0o600);
-  return { fd, [Symbol.dispose]: () => closeSync(fd) };
+  const fd = fs.openSync(path, flags, 0o600);
+  return { fd, [Symbol.dispose]: () => fs.closeSync(fd) };
 }
 
 /** A full disk may take only the first bytes: then the next call fails. */
 export function writeAt(file: number, bytes: Uint8Array, offset: number): void {
   for (let written = 0; written < bytes.length; )
-    written += writeSync(file, bytes, written, bytes.length - written, offset + written);
+    written += fs.writeSync(file, bytes, written, bytes.length - written, offset + written);
 }
 
-/**
- * Writes a small file that gets its name only when its content is on the disk.
- * @param draft another one for each process, where several may write the file at once
- */
-export function writeWhole(
-  path: string,
-  content: string | Uint8Array,
-  draft = join(dirname(path), `.${basename(path)}.tmp`),
-): void {
+/** Writes a small file that gets its name once its content is on the disk. @param draft one for each process that may do so */
+export function writeWhole(path: string, content: string | Uint8Array, ownDraft?: string): void {
+  const draft = ownDraft ?? join(dirname(path), `.${basename(path)}.tmp`);
   try {
-    writeFileSync(draft, content, { mode: 0o600, flush: true });
-    renameSync(draft, path);
+    fs.writeFileSync(draft, content, { mode: 0o600, flush: true });
+    fs.renameSync(draft, path);
   } catch (error) {
     // On a full disk, each attempt would leave one.
-    unlessError(undefined, () => rmSync(draft, { force: true }));
+    unlessError(undefined, () => fs.rmSync(draft, { force: true }));
     throw error;
   }
   syncFolder(dirname(path));
@@ -244,8 +213,8 @@ export function writeWhole(
 
 /** Makes a file's content durable. Never follows a link, never waits for a pipe. */
 export function syncFile(path: string): void {
-  using file = openFile(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  fsyncSync(file.fd);
+  using file = openFile(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK);
+  fs.fsyncSync(file.fd);
 }
 
 /**
@@ -263,7 +232,7 @@ export function syncName(path: string): void {
 /** Makes the names in a folder durable: a rename is on disk only when its folder is. */
 export function syncFolder(path: string): void {
   using folder = openFile(path, 'r');
-  fsyncSync(folder.fd);
+  fs.fsyncSync(folder.fd);
 }
 
 export function noInstallation(root: string): Refused {
@@ -274,11 +243,11 @@ export function noInstallation(root: string): Refused {
 
 /** Removes a file at a stop. What a disk that cannot be written leaves is removed by the next start. */
 export function removeAtStop(path: string): void {
-  unlessError(undefined, () => rmSync(path, { force: true }));
+  unlessError(undefined, () => fs.rmSync(path, { force: true }));
 }
 
 /** The next start rebuilds detections.db from its log. */
 export function noteDamage({ damage }: Pick<DataFolder, 'damage'>, detail: string): void {
   // The disk may be full. The damage will be found again.
-  unlessError(undefined, () => writeFileSync(damage, `${detail}\n`, { mode: 0o600 }));
+  unlessError(undefined, () => fs.writeFileSync(damage, `${detail}\n`, { mode: 0o600 }));
 }

@@ -12,13 +12,7 @@ export type InstallationKind = 'appliance' | 'demo' | 'lab';
 const INSERT_INSTALLATION = `
   INSERT INTO installation (id, kind, uid, created_at) VALUES (1, :kind, :uid, :created_at) ON CONFLICT DO NOTHING`;
 
-const SELECT_INSTALLATION = 'SELECT kind FROM installation WHERE id = 1';
-
-/**
- * Records the kind on first use, and checks it later.
- * @param db access.db, opened for writing
- * @throws Refused `configuration` if the folder is of another kind
- */
+/** Records the kind in access.db on first use, and checks it later. @throws Refused `configuration` if it is of another kind */
 export function ensureInstallation(db: Database, kind: InstallationKind): void {
   const found = writing(db, () => {
     db.prepare(INSERT_INSTALLATION).run({ kind, uid: randomBytes(8).toString('hex'), created_at: now() });
@@ -39,13 +33,10 @@ export function requireKind(path: string, found: InstallationKind | null, kind: 
 
 /** Null: not recorded yet. */
 export function installationKind(db: Database): InstallationKind | null {
-  return db.prepare<[], InstallationKind>(SELECT_INSTALLATION).pluck().get() ?? null;
+  return db.prepare<[], InstallationKind>('SELECT kind FROM installation').pluck().get() ?? null;
 }
 
-/**
- * Checks that the databases in a data folder are of this program, before anything in it is changed.
- * @throws Refused `configuration` if one is not
- */
+/** @throws Refused `configuration` if a database in a data folder is not of this program; call it before anything is changed */
 export function refuseForeignDatabases({ access, detections }: DataFolder): void {
   const databases = [
     { path: access, schema: ACCESS_SCHEMA },

@@ -24,20 +24,12 @@ const COMMANDS_MS = 5_000;
 
 export type Release = () => void;
 
-/** @returns null if another process has the lock, or shares it */
-export function takeLock(path: string, waitMs = CHECK_MS): Release | null {
-  return hold(path, EXCLUSIVE, waitMs);
-}
-
 /**
  * Takes the locks of an appliance. It waits for a command.
  * @param onWaiting called once, if there is one
  * @throws Refused `failed` if another appliance runs there, or a command does not end in time
  */
-export async function takeServeLocks(
-  { root, lock, serveLock }: DataFolder,
-  onWaiting: () => void,
-): Promise<Release> {
+export async function takeServeLocks({ root, lock, serveLock }: DataFolder, onWaiting: () => void) {
   const releaseServe = takeLock(serveLock);
   if (releaseServe === null)
     throw failed(
@@ -61,10 +53,7 @@ export async function takeServeLocks(
   );
 }
 
-/**
- * Takes the locks to create or replace a database while nobody uses it.
- * @throws Refused `failed` while an appliance or a command uses the folder
- */
+/** Takes the locks to create or replace a database. @throws Refused `failed` while an appliance or a command uses the folder */
 export function takeStopped(folder: DataFolder): Release {
   const releaseLock = takeLock(folder.lock);
   if (releaseLock === null) {
@@ -89,30 +78,26 @@ export function takeStateAlone({ root, stateLock }: DataFolder): Release {
 
 export function isLocked(path: string): boolean {
   if (!existsSync(path)) return false;
-  const release = hold(path, SHARED, 0);
+  const release = takeLock(path, 0, SHARED);
   release?.();
   return release === null;
 }
 
-/**
- * Prevents a restore from replacing the files of the data folder.
- * @throws Refused `failed` while a restore is running; `configuration` if a link is in the folder
- */
+/** Keeps a restore from replacing files. @throws Refused `failed` while one is running; `configuration` if a link is there */
 export function keepInPlace(folder: DataFolder): Release {
   const { root, stateLock } = folder;
   refuseFile(root);
   refuseLinks(folder);
   if (!existsSync(root)) return () => {};
-  let release: Release | null;
   try {
-    release = hold(stateLock, SHARED, RESTORE_MS);
+    const release = takeLock(stateLock, RESTORE_MS, SHARED);
+    if (release !== null) return release;
   } catch (error) {
     // What the caller does next reports the missing permission.
     if (isForbidden(error)) return () => {};
     throw error;
   }
-  if (release === null) throw failed(`a restore into ${root} is running. Try again when it has finished.`);
-  return release;
+  throw failed(`a restore into ${root} is running. Try again when it has finished.`);
 }
 
 /** With a rollback journal in a file, an appliance could not start on a full disk. */
@@ -120,7 +105,7 @@ const EXCLUSIVE = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE';
 const SHARED = 'BEGIN; SELECT 1 FROM sqlite_schema';
 
 /** @returns null if another process has the lock, or shares one that is wanted alone, for all of the wait */
-function hold(path: string, lock: typeof EXCLUSIVE | typeof SHARED, waitMs: number): Release | null {
+export function takeLock(path: string, waitMs = CHECK_MS, lock = EXCLUSIVE): Release | null {
   const db = openDatabase(path, 'plain');
   try {
     db.exec(`PRAGMA busy_timeout = ${waitMs}; ${lock}`);

@@ -40,3 +40,13 @@ export function onLog<Result>(doing: string, path: string, work: () => Result): 
 export function isLogError(error: unknown): boolean {
   return error instanceof LogDamage || error instanceof LogFailure;
 }
+
+/** What the work returns; `otherwise` after an error of the log. @throws any other */
+export function unlessLogError<Result, Otherwise>(otherwise: Otherwise, work: () => Result) {
+  try {
+    return work();
+  } catch (error) {
+    if (!isLogError(error)) throw error;
+    return otherwise;
+  }
+}

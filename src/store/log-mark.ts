@@ -1,7 +1,6 @@
 /** What `detections.db` says of the log: the last entry that it has applied, and whether transactions wait for the copy. */
 import { type Database, inspected } from './database.ts';
 
-const SELECT_MARK = 'SELECT entry, id FROM log_mark';
 const UPSERT_MARK = `
   INSERT INTO log_mark (one, entry, id) VALUES (1, :entry, :id)
   ON CONFLICT (one) DO UPDATE SET entry = excluded.entry, id = excluded.id`;
@@ -13,7 +12,7 @@ export interface LogMark {
 }
 
 export function readLogMark(db: Database): LogMark | null {
-  return db.prepare<unknown[], LogMark>(SELECT_MARK).get() ?? null;
+  return db.prepare<unknown[], LogMark>('SELECT entry, id FROM log_mark').get() ?? null;
 }
 
 /** The mark of a database that may be damaged; null also if it cannot be read. */
@@ -26,7 +25,6 @@ export function setLogMark(db: Database, { entry, id }: LogMark): void {
   db.prepare(UPSERT_MARK).run({ entry, id });
 }
 
-const SELECT_WAITS = 'SELECT waits FROM copy_mode';
 const PUT_WAITS = `
   INSERT INTO copy_mode (id, waits) VALUES (1, :waits) ON CONFLICT (id) DO UPDATE SET waits = excluded.waits`;
 
@@ -35,7 +33,7 @@ const PUT_WAITS = `
  * A change of it is itself a transaction that waits.
  */
 export function waitsForCopy(db: Database): boolean {
-  return db.prepare<[], number>(SELECT_WAITS).pluck().get() === 1;
+  return db.prepare<[], number>('SELECT waits FROM copy_mode').pluck().get() === 1;
 }
 
 /** What a database says that may be damaged; false also if it cannot be read. */

@@ -1,5 +1,5 @@
 /** The address of the running appliance and its process, noted in the data folder for commands. */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { reasonOf, unlessCode } from '../refused.ts';
 import { isForbidden } from './database-errors.ts';
 import { type DataFolder, writeWhole } from './folder.ts';
@@ -34,7 +34,7 @@ function noted({ address }: DataFolder): string[] {
 export function readRunning(folder: DataFolder): Running {
   const { serveLock } = folder;
   try {
-    if (!existsSync(serveLock) || !isLocked(serveLock)) return { kind: 'stopped' };
+    if (!isLocked(serveLock)) return { kind: 'stopped' };
     const [url = ''] = noted(folder);
     return { kind: 'running', url: /^https?:\/\/\S+$/.test(url) ? url : null };
   } catch (error) {

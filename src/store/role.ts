@@ -90,16 +90,8 @@ export function roleOf(note: RoleNote, { standby }: { readonly standby: boolean 
   return (standby || note.standby === true) && !note.promoted ? 'standby' : 'writer';
 }
 
-/**
- * @param note the one in the folder
- * @param copy the section `[copy]`
- * @throws Refused `configuration` if another machine has taken over, or if a standby has nothing to begin with
- */
-export function requireRole(
-  note: RoleNote,
-  folder: DataFolder,
-  copy: { readonly standby: boolean; readonly to: string },
-): void {
+/** @throws Refused `configuration` if another machine has taken over, or if a standby has nothing to begin with */
+export function requireRole(note: RoleNote, folder: DataFolder, copy: { standby: boolean; to: string }) {
   if (note.superseded !== null)
     throw misconfigured(
       `another machine took over from this one (${note.superseded}). Make this one its standby: set [copy] standby, and run wirewatch restore ${copy.to || 'SRC'} --replace. To go on here instead, stop the other machine for good, delete ${folder.role}, and set [copy] to to a new place.`,
@@ -119,18 +111,14 @@ const Kept = Type.Object({
 /**
  * Keeps in mind what a copy may end with: once a snapshot has taken the place of that entry, nothing else tells whose it is.
  * Each copy has a file, since several processes may write copies at once.
- * @param copy its id; @param to where it is
+ * @param own the id of the copy, and where it is
  * @param marks what it ends with, and what is about to be written
  */
-export function noteKept(
-  folder: DataFolder,
-  { copy, to }: { readonly copy: string; readonly to: string },
-  marks: readonly (LogMark | null)[],
-): void {
+export function noteKept(folder: DataFolder, own: { copy: string; to: string }, marks: (LogMark | null)[]) {
   if (mkdirSync(folder.copied, { recursive: true, mode: 0o700 }) !== undefined) syncFolder(folder.root);
-  const kept = JSON.stringify({ to, ids: marks.flatMap((mark) => mark?.id ?? []) });
+  const kept = JSON.stringify({ to: own.to, ids: marks.flatMap((mark) => mark?.id ?? []) });
   // Another process may note the same copy now.
-  writeWhole(join(folder.copied, `${copy}.json`), `${kept}\n`, join(folder.copied, `.${randomUUID()}`));
+  writeWhole(join(folder.copied, `${own.copy}.json`), `${kept}\n`, join(folder.copied, `.${randomUUID()}`));
 }
 
 /** What is noted of each copy, by its id; a damaged note is none. */

@@ -9,7 +9,6 @@
 import { crc32 } from 'node:zlib';
 import { DatabaseDamage } from './database-errors.ts';
 
-/** A stored text with its checksum. */
 export interface StoredText {
   readonly place: number;
   readonly body: Uint8Array | string;

@@ -15,10 +15,7 @@ export function readSecret(folder: DataFolder): Buffer {
   return readFileSync(folder.secret);
 }
 
-/**
- * @returns null if the first start creates it
- * @throws Refused `configuration` if it is lost or damaged: with a new one, every cursor that clients have would be a 400
- */
+/** @returns null: the first start makes it @throws Refused `configuration`: it is lost or damaged, and with it all cursors */
 export function findSecret({ root, secret, detections, log }: DataFolder): Buffer | null {
   // Before the secret is read: another process may be creating an installation, and the secret comes first.
   const isInUse = existsSync(detections) || existsSync(log);

@@ -4,19 +4,13 @@ import type { Database } from './database.ts';
 const SELECT_STREAMS = 'SELECT ordinal, sequence, removed FROM stream WHERE subscription_id = :subscription';
 export const COUNT_DETECTIONS = 'SELECT count(*) AS count FROM detection WHERE place >> 34 = :ordinal';
 
-export interface RowCounts {
-  readonly detections: number;
-  readonly versions: number;
-}
-
 /** Also the streams that were removed: those have `removed` = 1. */
 export function streamsOf(db: Database, subscription: number) {
   type Stream = { readonly ordinal: number; readonly sequence: number; readonly removed: number };
   return db.prepare<unknown[], Stream>(SELECT_STREAMS).all({ subscription });
 }
 
-/** @param db may be a reader */
-export function countRows(db: Database, subscriptions: readonly number[]): RowCounts {
+export function countRows(db: Database, subscriptions: readonly number[]) {
   const count = db.prepare<unknown[], { count: number }>(COUNT_DETECTIONS);
   const rows = { detections: 0, versions: 0 };
   for (const { ordinal, sequence, removed } of subscriptions.flatMap((id) => streamsOf(db, id))) {

@@ -1,19 +1,7 @@
 /** A folder as the place of a copy: its own cases, besides those of all places. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { link } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,9 +18,9 @@ import { eventually } from '../support/until.ts';
 
 const SOURCE = join(import.meta.dirname, '..', '..', 'src', 'copy', 'folder-place.ts');
 const ONE = Buffer.from('one');
-const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+const modeOf = (path: string) => (fs.statSync(path).mode & 0o777).toString(8);
 const temporaries = (folder: string) =>
-  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('.tmp'));
+  fs.readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('.tmp'));
 const unreachable = (pattern: RegExp) => (error: unknown) => {
   assert.ok(error instanceof Unreachable && error.cause !== undefined, String(error));
   assert.match(error.message, pattern);
@@ -55,7 +43,7 @@ const share = process.env.WIREWATCH_TEST_SHARE;
 testPlaces(
   'NFS',
   async () => {
-    const root = mkdtempSync(join(share ?? '', 'wirewatch-'));
+    const root = fs.mkdtempSync(join(share ?? '', 'wirewatch-'));
     return { place: openFolderPlace(root), again: async () => openFolderPlace(root) };
   },
   share === undefined && 'no share: name a folder on a mounted one in WIREWATCH_TEST_SHARE',
@@ -79,7 +67,7 @@ test('without hard links, a folder is refused', async () => {
       assert.match(error.message, /has no hard links \(E\w+\).*Use a folder on ext4/);
       return true;
     });
-    assert.deepEqual(readdirSync(join(root, 'try')), []);
+    assert.deepEqual(fs.readdirSync(join(root, 'try')), []);
   }
 });
 
@@ -87,7 +75,7 @@ test('a share that repeats a link whose answer was lost: the link is its own', a
   const root = join(testFolder(), 'copy');
   const place = openFolderPlace(root, async (from, to) => {
     // An object gets its name once it is whole, so that a kill leaves no part of one.
-    assert.deepEqual([readFileSync(from), existsSync(to)], [ONE, false]);
+    assert.deepEqual([fs.readFileSync(from), fs.existsSync(to)], [ONE, false]);
     await link(from, to);
     throw failure('EEXIST');
   });
@@ -141,23 +129,23 @@ test('left temporary files are deleted after a day, and never listed', async () 
   await place.create('log/1.zst', ONE);
   const draft = (digit: string) => join(root, 'log', `.tmp-${digit.repeat(16)}`);
   const [old, young] = [draft('0'), draft('1')];
-  for (const path of [old, young]) writeFileSync(path, '');
+  for (const path of [old, young]) fs.writeFileSync(path, '');
   const before = Date.now() / 1000 - 25 * 3600;
-  utimesSync(old, before, before);
+  fs.utimesSync(old, before, before);
   assert.deepEqual(await place.list('', ''), ['log/1.zst']);
-  assert.deepEqual([existsSync(old), existsSync(young)], [false, true]);
+  assert.deepEqual([fs.existsSync(old), fs.existsSync(young)], [false, true]);
 });
 
 test('links are not followed out of the place', async () => {
   const { folder, root, place } = newPlace();
   await place.create('log/1.zst', ONE);
-  writeFileSync(join(folder, 'secret'), 'secret');
-  symlinkSync(join(folder, 'secret'), join(root, 'log', '2.zst'));
-  symlinkSync(folder, join(root, 'more'));
+  fs.writeFileSync(join(folder, 'secret'), 'secret');
+  fs.symlinkSync(join(folder, 'secret'), join(root, 'log', '2.zst'));
+  fs.symlinkSync(folder, join(root, 'more'));
   assert.deepEqual(await place.list('', ''), ['log/1.zst']);
   await assert.rejects(place.read('log/2.zst'), Unreachable);
   assert.equal(await place.create('log/2.zst', ONE), false);
-  assert.equal(readFileSync(join(folder, 'secret'), 'utf8'), 'secret');
+  assert.equal(fs.readFileSync(join(folder, 'secret'), 'utf8'), 'secret');
 });
 
 test('a folder whose parent is not there is not made; nothing is known of it', async () => {
@@ -168,38 +156,38 @@ test('a folder whose parent is not there is not made; nothing is known of it', a
   await assert.rejects(place.create('a', ONE), lost);
   await assert.rejects(place.read('a'), lost);
   await assert.rejects(place.delete('a'), lost);
-  assert.equal(existsSync(join(root, '..')), false);
+  assert.equal(fs.existsSync(join(root, '..')), false);
 });
 
 test('a folder that went is not made again; one within it is', async () => {
   const { root, place } = newPlace();
   await place.create('log/1', ONE);
-  rmSync(join(root, 'log'), { recursive: true });
+  fs.rmSync(join(root, 'log'), { recursive: true });
   assert.equal(await place.create('log/1', ONE), true);
-  rmSync(root, { recursive: true });
+  fs.rmSync(root, { recursive: true });
   const away = unreachable(/mounted/);
   for (let round = 0; round < 3; round++) {
     for (const name of ['log/2', 'new/2']) await assert.rejects(place.create(name, ONE), away);
     await assert.rejects(place.read('log/1'), away);
     await assert.rejects(place.list('log/', ''), away);
   }
-  assert.equal(existsSync(root), false);
-  mkdirSync(root);
+  assert.equal(fs.existsSync(root), false);
+  fs.mkdirSync(root);
   assert.equal(await place.create('log/2', ONE), true);
   // Nor one that was only looked at.
   for (const look of [(at: Place) => at.list('', ''), (at: Place) => at.read('log/1')]) {
     const looking = openFolderPlace(`${root}/`);
     await look(looking);
-    rmSync(root, { recursive: true });
+    fs.rmSync(root, { recursive: true });
     await assert.rejects(looking.create('log/1', ONE), away);
-    mkdirSync(root);
+    fs.mkdirSync(root);
   }
 });
 
 test('without the right to write, or to read', async () => {
   const { folder, root, place } = newPlace();
   await place.create('log/1', ONE);
-  for (const path of [folder, root, join(root, 'log')]) chmodSync(path, 0o555);
+  for (const path of [folder, root, join(root, 'log')]) fs.chmodSync(path, 0o555);
   // Permissions do not restrict root.
   const isRoot = process.geteuid?.() === 0;
   if (isRoot) process.seteuid?.(OTHER_ID);
@@ -213,7 +201,7 @@ test('without the right to write, or to read', async () => {
     assert.deepEqual(await place.list('', ''), ['log/1']);
   } finally {
     if (isRoot) process.seteuid?.(0);
-    for (const path of [folder, root, join(root, 'log')]) chmodSync(path, 0o700);
+    for (const path of [folder, root, join(root, 'log')]) fs.chmodSync(path, 0o700);
   }
 });
 
@@ -239,9 +227,7 @@ const inNamespace = (...command: string[]) =>
 const canMount = inNamespace('mount', '-t', 'tmpfs', 'tmpfs', tmpdir()).status === 0;
 const skip = !canMount && 'no disk can be mounted here';
 
-test('a full disk, where nothing of the object stays, and a read-only one, where reads go on', {
-  skip,
-}, () => {
+test('a full disk, where nothing of the object stays; a read-only one, where reads go on', { skip }, () => {
   const { stderr, status } = onDisk(`
     await place.create('log/1', Buffer.alloc(600_000));
     assert.match(await ended(place.create('log/2', Buffer.alloc(600_000))), /^Unreachable: .*the disk is full.*Free space there/);

@@ -1,15 +1,6 @@
 /** A copy that cannot be restored changes nothing. What a damaged log in the data folder had is lost, and it says so. */
 import assert from 'node:assert/strict';
-import {
-  appendFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, cpSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Given, replacedHistory } from '../../src/copy/discarded.ts';
@@ -74,7 +65,7 @@ describe('a bad copy changes nothing', () => {
       assertFailed(run('restore', source, '--data', join(work, 'not-made')), 1, reason);
       assertFailed(run('verify', source), 1, reason);
     }
-    assert.ok(!existsSync(join(work, 'not-made')));
+    assert.ok(!readdirSync(work).includes('not-made'));
   });
 });
 

@@ -34,6 +34,14 @@ async function twinOf({ folder }: History): Promise<History> {
   return other;
 }
 
+/** Adds entries, each of which is shipped. */
+async function addEach(history: History, from: number, count: number, ship: () => Promise<unknown>) {
+  for (let at = from; at < from + count; at += 1) {
+    history.apply(rowsFrom(at, 1));
+    await ship();
+  }
+}
+
 /** An installation with this many entries, and its copy. A `using` declaration deletes it. */
 async function shipped(entries: number, { partBytes = 1_000_000 } = {}) {
   const history = await installation();
@@ -44,13 +52,7 @@ async function shipped(entries: number, { partBytes = 1_000_000 } = {}) {
   await ship();
   return {
     ...{ history, place, ship },
-    /** Adds entries, each of which is shipped. */
-    async add(from: number, count: number): Promise<void> {
-      for (let at = from; at < from + count; at += 1) {
-        history.apply(rowsFrom(at, 1));
-        await ship();
-      }
-    },
+    add: (from: number, count: number) => addEach(history, from, count, ship),
     [Symbol.dispose]: history.delete,
   };
 }
@@ -98,10 +100,8 @@ describe('a copy', () => {
     const place = memoryPlace();
     const one = new Shipper(place, history.folder, { mayBeginAnew: true });
     const other = new Shipper(place, history.folder, { mayBeginAnew: true });
-    for (let at = 200; at < 230; at += 1) {
-      history.apply(rowsFrom(at, 1));
-      await Promise.all([shipTo(one, history), shipTo(other, history)]);
-    }
+    const shipBoth = () => Promise.all([shipTo(one, history), shipTo(other, history)]);
+    await addEach(history, 200, 30, shipBoth);
     await requireEqual(place, history);
   });
 
@@ -188,10 +188,7 @@ test('a number that was merged and deleted makes no second writer of a machine t
   const writer = new Shipper(place, other.folder);
   // Between its look at what is there and its next entry.
   meanwhile = async () => {
-    for (let at = 10; at < 60; at += 1) {
-      other.apply(rowsFrom(at, 1));
-      await shipTo(writer, other);
-    }
+    await addEach(other, 10, 50, () => shipTo(writer, other));
     assert.equal(place.objects.has('log/0001/0000000000000002.zst'), false);
   };
   history.apply(rowsFrom(100, 1));
@@ -212,10 +209,7 @@ test('a log that was laid anew has other segments: no two merged objects overlap
   await loadCopy(place, other.folder, () => {});
   await other.restart();
   const shipper = new Shipper(place, other.folder);
-  for (let at = 200; at < 250; at += 1) {
-    other.apply(rowsFrom(at, 1));
-    await shipTo(shipper, other);
-  }
+  await addEach(other, 200, 50, () => shipTo(shipper, other));
   assert.deepEqual(mergedOf().slice(0, before.length), before);
   assert.ok(mergedOf().length > before.length, 'no later segment was merged');
   await requireEqual(place, other);

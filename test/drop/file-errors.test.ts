@@ -92,9 +92,7 @@ test('a file that cannot be taken is reported, retried, and delays no other', { 
     assert.equal(msg, at % 2 === 0 ? 'alert opened' : 'alert closed', 'all files together have one alert');
 });
 
-test('a file that cannot be opened stays in the drop folder, also if it would not be read', {
-  skip,
-}, async () => {
+test('a file that cannot be opened stays in the drop folder, also one not to be read', { skip }, async () => {
   writeFileSync(flag, '');
   appliance.put('report.txt', 'text');
   await appliance.logged(/^a file cannot/, { file: 'report.txt' });

@@ -4,21 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import fs, {
-  chmodSync,
-  chownSync,
-  existsSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -49,24 +35,24 @@ let exports: string;
 let secrets: string;
 
 beforeEach(() => {
-  place = mkdtempSync(join(tmpdir(), 'wirewatch-hostile-'));
-  chmodSync(place, 0o755);
+  place = fs.mkdtempSync(join(tmpdir(), 'wirewatch-hostile-'));
+  fs.chmodSync(place, 0o755);
   exports = join(place, 'exports');
   secrets = join(place, 'secrets');
-  mkdirSync(secrets, { mode: 0o700 });
-  writeFileSync(join(secrets, 'secret'), SECRET, { mode: 0o600 });
+  fs.mkdirSync(secrets, { mode: 0o700 });
+  fs.writeFileSync(join(secrets, 'secret'), SECRET, { mode: 0o600 });
 });
 afterEach(() => {
-  assert.deepEqual(readdirSync(secrets), ['secret']);
-  assert.equal(readFileSync(join(secrets, 'secret'), 'utf8'), SECRET);
-  rmSync(place, { recursive: true });
+  assert.deepEqual(fs.readdirSync(secrets), ['secret']);
+  assert.equal(fs.readFileSync(join(secrets, 'secret'), 'utf8'), SECRET);
+  fs.rmSync(place, { recursive: true });
 });
 
 /** As setup makes it: members of the group write there, and each moves only its own files. */
 function makeExports(mode = 0o3770): void {
-  mkdirSync(exports);
-  chownSync(exports, 0, OTHER_ID);
-  chmodSync(exports, mode);
+  fs.mkdirSync(exports);
+  fs.chownSync(exports, 0, OTHER_ID);
+  fs.chmodSync(exports, mode);
 }
 
 function asAttacker(script: string): void {
@@ -88,9 +74,9 @@ function trapsFor(own: string, names: readonly string[]): string {
 /** The exporter's files are its own, and the group of the folder may read them. */
 function drop(name: string, content: string): void {
   const path = join(exports, name);
-  writeFileSync(`${path}.part`, content, { mode: 0o640 });
-  chownSync(`${path}.part`, OTHER_ID, OTHER_ID);
-  renameSync(`${path}.part`, path);
+  fs.writeFileSync(`${path}.part`, content, { mode: 0o640 });
+  fs.chownSync(`${path}.part`, OTHER_ID, OTHER_ID);
+  fs.renameSync(`${path}.part`, path);
 }
 
 /** An appliance on the drop folder, for `await using`. */
@@ -142,18 +128,18 @@ test('an own folder of another user: nothing is written, check and the alert nam
     const finding = (await check(running.data, '--drop', exports, '--port', '0')).of('drop folder');
     assert.equal(finding.status, 'bad');
     assert.ok(named(finding.what_to_do), JSON.stringify(finding));
-    for (const name of files) assert.ok(existsSync(join(exports, name)), name);
+    for (const name of files) assert.ok(fs.existsSync(join(exports, name)), name);
     execFileSync('sh', ['-c', commandFor(next ?? '')]);
     left.delete(next ?? '');
   }
   await processAll(running, files);
   assert.ok(await running.detection(id));
 
-  chmodSync(join(exports, 'failed'), 0o2775);
+  fs.chmodSync(join(exports, 'failed'), 0o2775);
   const more = names();
   dropAll(more);
   const [command = ''] = /chmod go-w .*\/failed/.exec(await complaint(running)) ?? [];
-  assert.ok(!readdirSync(join(exports, 'failed')).some((name) => more.includes(name)));
+  assert.ok(!fs.readdirSync(join(exports, 'failed')).some((name) => more.includes(name)));
   execFileSync('sh', ['-c', command]);
   await processAll(running, more);
 });
@@ -166,15 +152,15 @@ test('what Wirewatch makes in the drop folder is its own, and no other user writ
   const files = names();
   dropAll(files);
   await processAll(running, files);
-  const made = readdirSync(exports, { recursive: true, encoding: 'utf8' });
+  const made = fs.readdirSync(exports, { recursive: true, encoding: 'utf8' });
   for (const end of [/\.skipped\.ndjson$/m, /\.reason\.json$/m]) assert.match(made.join('\n'), end);
   for (const name of made) {
-    const { uid, mode } = lstatSync(join(exports, name));
+    const { uid, mode } = fs.lstatSync(join(exports, name));
     // The exporter's own files stay its own.
     if (uid === OTHER_ID) assert.match(name, /(newswire\.[^/]*\.ndjson|no-export\.txt)$/);
     else assert.equal(mode & 0o022, 0, name);
   }
-  assert.deepEqual(readdirSync(join(exports, '.taken')), []);
+  assert.deepEqual(fs.readdirSync(join(exports, '.taken')), []);
   assert.throws(() => asAttacker('mv failed elsewhere'), /Operation not permitted|Permission denied/);
 });
 
@@ -182,17 +168,17 @@ test('a hard link to a file of Wirewatch, or of root, is not read', { skip }, as
   makeExports();
   const name = fileName('newswire', nextWindowMs());
   // Where fs.protected_hardlinks is 0, the exporter can make one.
-  linkSync(join(secrets, 'secret'), join(exports, name));
+  fs.linkSync(join(secrets, 'secret'), join(exports, name));
   await using running = await started();
   await running.logged(/ignored in the drop folder/, { name });
   const files = names();
   dropAll(files);
   await processAll(running, files);
-  assert.ok(readdirSync(exports).includes(name));
+  assert.ok(fs.readdirSync(exports).includes(name));
   // The exporter may keep a link to its own files.
   const kept = fileName('newswire', nextWindowMs());
   drop(kept, ndjson([newRow()]));
-  linkSync(join(exports, kept), join(place, kept));
+  fs.linkSync(join(exports, kept), join(place, kept));
   assert.equal((await running.processed(kept)).msg, 'file applied');
 });
 
@@ -201,9 +187,9 @@ test('a link that another user can replace does not become the drop folder', { s
   // Of their own, and one like /tmp, in which everybody can replace what is theirs.
   for (const name of ['theirs', 'shared']) {
     exports = join(place, name);
-    mkdirSync(exports);
-    if (name === 'theirs') chownSync(exports, OTHER_ID, OTHER_ID);
-    else chmodSync(exports, 0o1777);
+    fs.mkdirSync(exports);
+    if (name === 'theirs') fs.chownSync(exports, OTHER_ID, OTHER_ID);
+    else fs.chmodSync(exports, 0o1777);
     asAttacker(`ln -s ${secrets} exports`);
     // It has no such address, so that it ends also where it follows the link.
     const ours = ['serve', '--host', '192.0.2.1', '--drop', join(exports, 'exports')];
@@ -236,34 +222,34 @@ test('a folder that is exchanged before any call leads nowhere', () => {
   const works: Record<string, () => void> = {
     write: () => writeIn(exports, 'failed/note', 'text'),
     read: () =>
-      inDrop(exports, 'failed/secret', (path) => assert.notEqual(readFileSync(path, 'utf8'), SECRET)),
+      inDrop(exports, 'failed/secret', (path) => assert.notEqual(fs.readFileSync(path, 'utf8'), SECRET)),
     'rename from': () => renameIn(exports, 'failed/secret', '.taken/secret'),
     'rename to': () => renameIn(exports, 'file', 'failed/file'),
     remove: () => removeIn(exports, 'failed/secret'),
     'make a folder': () => makeOwnFolder(exports, 'failed/2026-11-24'),
   };
   // Only root can let the folder around them belong to another user, who can exchange the drop folder itself.
-  if (!skip) chownSync(place, OTHER_ID, OTHER_ID);
+  if (!skip) fs.chownSync(place, OTHER_ID, OTHER_ID);
   for (const [what, work] of Object.entries(works)) {
     for (const exchanged of skip ? ['failed'] : ['failed', '']) {
       for (let at = 1, calls = 1; at <= calls; at += 1) {
-        mkdirSync(exports);
-        for (const own of ['failed', '.taken']) mkdirSync(join(exports, own));
-        writeFileSync(join(exports, 'failed', 'secret'), 'text');
-        writeFileSync(join(exports, 'file'), 'text');
-        mkdirSync(join(secrets, 'failed'), { mode: 0o700 });
-        writeFileSync(join(secrets, 'failed', 'secret'), SECRET);
+        fs.mkdirSync(exports);
+        for (const own of ['failed', '.taken']) fs.mkdirSync(join(exports, own));
+        fs.writeFileSync(join(exports, 'failed', 'secret'), 'text');
+        fs.writeFileSync(join(exports, 'file'), 'text');
+        fs.mkdirSync(join(secrets, 'failed'), { mode: 0o700 });
+        fs.writeFileSync(join(secrets, 'failed', 'secret'), SECRET);
         const path = join(exports, exchanged);
         const attack = () => {
           fs.renameSync(path, join(place, 'away'));
-          symlinkSync(exchanged === '' ? secrets : join(secrets, 'failed'), path);
+          fs.symlinkSync(exchanged === '' ? secrets : join(secrets, 'failed'), path);
         };
         calls = attackedAt(at, attack, work);
-        const found = readdirSync(secrets, { recursive: true }).sort();
+        const found = fs.readdirSync(secrets, { recursive: true }).sort();
         assert.deepEqual(found, ['failed', 'failed/secret', 'secret'], `${what}, call ${at} of ${calls}`);
-        assert.equal(readFileSync(join(secrets, 'failed', 'secret'), 'utf8'), SECRET);
+        assert.equal(fs.readFileSync(join(secrets, 'failed', 'secret'), 'utf8'), SECRET);
         for (const one of [exports, join(secrets, 'failed'), join(place, 'away')])
-          rmSync(one, { recursive: true, force: true });
+          fs.rmSync(one, { recursive: true, force: true });
       }
     }
   }

@@ -1,18 +1,7 @@
 /** When a dropped file is ready, and that no file is taken that changed since the scan. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
-  appendFileSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  unlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
 import fc from 'fast-check';
@@ -57,7 +46,7 @@ function ready() {
 }
 
 test('a file is ready after two equal scans, quiet_ms apart', async () => {
-  writeFileSync(path(), 'x');
+  fs.writeFileSync(path(), 'x');
   assert.deepEqual([scan().ready.length, scan().nextScanMs], [0, 500]);
   monotonicMs += 499;
   assert.deepEqual([scan().ready.length, scan().nextScanMs], [0, 1]);
@@ -67,12 +56,12 @@ test('a file is ready after two equal scans, quiet_ms apart', async () => {
 
 test('any change restarts the wait, even with the same size and time', async () => {
   const replace = () => {
-    writeFileSync(path('other.part'), readFileSync(path()));
-    utimesSync(path('other.part'), 1, 1);
-    renameSync(path('other.part'), path());
+    fs.writeFileSync(path('other.part'), fs.readFileSync(path()));
+    fs.utimesSync(path('other.part'), 1, 1);
+    fs.renameSync(path('other.part'), path());
   };
-  const changes = [() => appendFileSync(path(), 'more'), () => utimesSync(path(), 1, 1), replace];
-  writeFileSync(path(), 'x');
+  const changes = [() => fs.appendFileSync(path(), 'more'), () => fs.utimesSync(path(), 1, 1), replace];
+  fs.writeFileSync(path(), 'x');
   for (const change of changes) {
     scan();
     monotonicMs += 499;
@@ -87,56 +76,56 @@ test('any change restarts the wait, even with the same size and time', async () 
 
 test('a file changed, replaced or removed since the scan is neither taken nor read', async () => {
   const changes = [
-    () => appendFileSync(path(), 'more'),
+    () => fs.appendFileSync(path(), 'more'),
     () => {
-      writeFileSync(path('other.part'), 'y');
-      renameSync(path('other.part'), path());
+      fs.writeFileSync(path('other.part'), 'y');
+      fs.renameSync(path('other.part'), path());
     },
-    () => unlinkSync(path()),
+    () => fs.unlinkSync(path()),
     () => {
-      unlinkSync(path());
-      symlinkSync('/etc/hostname', path());
+      fs.unlinkSync(path());
+      fs.symlinkSync('/etc/hostname', path());
     },
     () => {
-      unlinkSync(path());
+      fs.unlinkSync(path());
       assert.equal(spawnSync('mkfifo', [path()]).status, 0);
     },
   ];
   for (const change of changes) {
-    writeFileSync(path(), 'x');
+    fs.writeFileSync(path(), 'x');
     const waiting = ready();
     change();
-    const isThere = existsSync(path());
+    const isThere = fs.existsSync(path());
     assert.equal(drop.take(waiting, 7), false);
-    assert.equal(existsSync(path()), isThere, 'the file must stay where it is');
-    assert.ok(!existsSync(taken));
+    assert.equal(fs.existsSync(path()), isThere, 'the file must stay where it is');
+    assert.ok(!fs.existsSync(taken));
     await assert.rejects(openContent(drop.source(waiting), 'ndjson'), { code: /^(ESTALE|ENOENT|ELOOP)$/ });
-    rmSync(path(), { force: true });
+    fs.rmSync(path(), { force: true });
   }
 });
 
 test('a taken file is in .taken, and is found there until it is processed', async () => {
-  writeFileSync(path(), 'x');
+  fs.writeFileSync(path(), 'x');
   assert.equal(drop.take(ready(), 7), true);
-  assert.ok(!existsSync(path()));
+  assert.ok(!fs.existsSync(path()));
   const again = ready();
   assert.deepEqual([again.name, again.path], [NAME, drop.takenPath(7, NAME)]);
   assert.deepEqual(drop.scan(NOW_MS, { isRecorded: (number) => number === 7, heldBy: () => null }).ready, []);
 });
 
 test('notes of skipped rows are beside the taken file, and go with the next reading', () => {
-  writeFileSync(path(), 'x');
+  fs.writeFileSync(path(), 'x');
   const waiting = ready();
-  appendFileSync(path(), 'more');
+  fs.appendFileSync(path(), 'more');
   assert.equal(drop.take(waiting, 6, 'of a file that changed'), false);
   assert.equal(drop.take(ready(), 7, 'of a transaction that failed'), true);
   assert.equal(drop.take(ready(), 8, 'notes'), true);
-  assert.deepEqual(readdirSync(join(root, '.taken')).sort(), [`8.${NAME}`, 'skipped-8.ndjson']);
-  assert.equal(readFileSync(join(root, drop.skippedPath(8)), 'utf8'), 'notes');
+  assert.deepEqual(fs.readdirSync(join(root, '.taken')).sort(), [`8.${NAME}`, 'skipped-8.ndjson']);
+  assert.equal(fs.readFileSync(join(root, drop.skippedPath(8)), 'utf8'), 'notes');
 });
 
 test('a taken file is on the disk, with its new name, and is opened before it is moved', async () => {
-  writeFileSync(path(), 'x');
+  fs.writeFileSync(path(), 'x');
   const waiting = ready();
   const calls = await diskCallsOf(() => drop.take(waiting, 7));
   const moved = calls.findIndex((call) => 'to' in call && call.to === taken);
@@ -147,24 +136,24 @@ test('a taken file is on the disk, with its new name, and is opened before it is
 });
 
 test('a file written to while it is taken is scanned again', async () => {
-  writeFileSync(path(), 'x');
+  fs.writeFileSync(path(), 'x');
   const waiting = ready();
   // The writer still has the file open, and continues.
   using _ = recordDiskCalls((call) => {
-    if (call.call === 'rename') appendFileSync(call.to, 'more');
+    if (call.call === 'rename') fs.appendFileSync(call.to, 'more');
   });
   assert.equal(drop.take(waiting, 7), false);
-  assert.equal(readFileSync(taken, 'utf8'), 'xmore');
+  assert.equal(fs.readFileSync(taken, 'utf8'), 'xmore');
 });
 
 test('a truncated file waits, unless it changes', async () => {
   const name = `${NAME}.gz`;
-  writeFileSync(path(name), 'x');
+  fs.writeFileSync(path(name), 'x');
   const first = ready();
   assert.ok(first.kind === 'export' && !first.isFinal);
   drop.noteTruncated(first);
   assert.deepEqual([scan().ready.length, scan().nextScanMs], [0, 59_500]);
-  appendFileSync(path(name), 'more');
+  fs.appendFileSync(path(name), 'more');
   const second = ready();
   assert.ok(second.kind === 'export' && !second.isFinal);
   // A result from before a change does not apply to the changed file.
@@ -177,8 +166,8 @@ test('a truncated file waits, unless it changes', async () => {
 });
 
 test('an empty uncompressed file waits as long; a compressed one does not', async () => {
-  writeFileSync(path(), '');
-  writeFileSync(path('newswire.20261121T1000Z.csv.gz'), '');
+  fs.writeFileSync(path(), '');
+  fs.writeFileSync(path('newswire.20261121T1000Z.csv.gz'), '');
   scan();
   monotonicMs += 500;
   assert.deepEqual(readyNames(), ['newswire.20261121T1000Z.csv.gz']);
@@ -189,7 +178,7 @@ test('an empty uncompressed file waits as long; a compressed one does not', asyn
 test('ready files are in the order of windows, then backfills, then refused ones', async () => {
   const names = words(`newswire.20261121T0950Z.csv imagewire.20261121T1010Z.csv newswire.20261121T1010Z.csv
     imagewire.backfill-a.csv newswire.backfill-a.csv odd`);
-  for (const name of names.toReversed()) writeFileSync(path(name), 'x');
+  for (const name of names.toReversed()) fs.writeFileSync(path(name), 'x');
   scan();
   monotonicMs += 500;
   assert.deepEqual(readyNames(), names);
@@ -200,7 +189,7 @@ test('thousands of held files keep no other file waiting', async () => {
     `imagewire.${formatWindowStart(NOW_MS - (index + 1000) * WINDOW_MS)}.ndjson`;
   // As many as one scan looks at.
   const held = Array.from({ length: 20_000 }, nameOf);
-  for (const name of [...held, NAME]) writeFileSync(path(name), 'x');
+  for (const name of [...held, NAME]) fs.writeFileSync(path(name), 'x');
   const known: Parameters<typeof drop.scan>[1] = {
     isRecorded: () => false,
     heldBy: ({ export: exportName }) => (exportName === 'imagewire' ? 'abandoned' : null),
@@ -214,7 +203,7 @@ test('thousands of held files keep no other file waiting', async () => {
 });
 
 test('a file that waits for the end of its window is scanned then; one more than a day ahead is refused', async () => {
-  writeFileSync(path('newswire.20261121T1200Z.csv'), 'x');
+  fs.writeFileSync(path('newswire.20261121T1200Z.csv'), 'x');
   scan(NOW_MS + 1000);
   monotonicMs += 500;
   assert.equal(scan(NOW_MS + 1000).nextScanMs, WINDOW_MS - 1000);

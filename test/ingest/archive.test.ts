@@ -2,16 +2,7 @@
  * The archive: no file is overwritten, none that a backup needs is deleted, and unreadable files do not stop ingest.
  */
 import assert from 'node:assert/strict';
-import {
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, test } from 'node:test';
 import { formatMs, HOUR_MS, utcDay, WINDOW_MS } from '../../src/time.ts';
@@ -66,7 +57,7 @@ test('a replay names unreadable files, and continues', async () => {
   const { files, unreadable } = JSON.parse(stdout);
   assert.deepEqual([files, unreadable.length], [archived().length, 1]);
   assert.match(unreadable[0].reason, /is not a file$/);
-  rmdirSync(broken.path);
+  rmSync(broken.path, { recursive: true });
 });
 
 test('an inaccessible file is not taken for missing: reset reports it, and finds it later', async () => {
@@ -179,7 +170,7 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
     assertLeft(files, [true, true, false, false, true]);
     assert.ok(existsSync(other));
     await apply();
-    for (const path of [folder, `${noted}.reason.json`]) rmdirSync(path);
+    for (const path of [folder, `${noted}.reason.json`]) rmSync(path, { recursive: true });
   });
 
   test('keeps a file that was read while the clock was far behind', async () => {

@@ -1,17 +1,6 @@
 /** A crash after each step of processing a file, and the next start. */
 import assert from 'node:assert/strict';
-import {
-  copyFileSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { listSegments } from '../../src/log/segment.ts';
@@ -56,9 +45,9 @@ for (const [moment, { logged, isCommitted, isBad = false, again }] of Object.ent
   test(`a crash ${moment} is repaired by the next start`, async () => {
     await processed(fileName('newswire', nextWindowMs()), contentOf('ndjson', [newRow()]));
     const database = join(data, 'detections.db');
-    copyFileSync(database, `${database}.before`);
+    fs.copyFileSync(database, `${database}.before`);
     const segment = listSegments(join(data, 'log')).at(-1)?.path ?? '';
-    const bytes = statSync(segment).size;
+    const bytes = fs.statSync(segment).size;
     const detections = () => reading(database, (db) => countOf(db, 'detection'));
     const before = detections();
     const name = fileName('newswire', nextWindowMs());
@@ -67,18 +56,18 @@ for (const [moment, { logged, isCommitted, isBad = false, again }] of Object.ent
     assert.equal(line.msg, isBad ? 'file failed' : 'file applied');
     const number = Number(line.number);
     const archived = join(drop, String(line.destination));
-    renameSync(archived, join(drop, '.taken', `${number}.${name}`));
-    if (isBad) rmSync(`${archived}.reason.json`);
-    if (logged !== null) truncateSync(segment, bytes + logged);
-    if (!isCommitted) renameSync(`${database}.before`, database);
+    fs.renameSync(archived, join(drop, '.taken', `${number}.${name}`));
+    if (isBad) fs.rmSync(`${archived}.reason.json`);
+    if (logged !== null) fs.truncateSync(segment, bytes + logged);
+    if (!isCommitted) fs.renameSync(`${database}.before`, database);
 
     // A later file proves that ingest continues.
     const next = fileName('newswire', nextWindowMs());
     const { log } = await processed(next, contentOf('ndjson', [newRow()]));
     assert.deepEqual(log.filter(isErrorLine), [], 'a crash must not cause errors in the log');
-    assert.deepEqual(readdirSync(join(drop, '.taken')), []);
-    assert.ok(readFileSync(archived).equals(content));
-    assert.equal(existsSync(`${archived}.reason.json`), isBad);
+    assert.deepEqual(fs.readdirSync(join(drop, '.taken')), []);
+    assert.ok(fs.readFileSync(archived).equals(content));
+    assert.equal(fs.existsSync(`${archived}.reason.json`), isBad);
     assert.equal(detections(), before + (isBad ? 1 : 3));
     reading(database, checkStreams);
     const records = new Map(loggedFiles(data).map((record) => [record.number, record]));
@@ -92,9 +81,9 @@ test('a file that a crash left in .taken/ is a new one, whatever its time, also 
   installation.cli(['subscription', 'add', '7002', '--account', 'agency']);
   const name = fileName('newswire', nextWindowMs());
   const path = join(drop, '.taken', `900.${name}`);
-  writeFileSync(path, contentOf('ndjson', [newRow({ subscription_id: 7002 })]));
+  fs.writeFileSync(path, contentOf('ndjson', [newRow({ subscription_id: 7002 })]));
   const hourAgo = Date.now() / 1000 - 3600;
-  utimesSync(path, hourAgo, hourAgo);
+  fs.utimesSync(path, hourAgo, hourAgo);
   await assertApplied(name);
 });
 
@@ -109,9 +98,9 @@ async function assertApplied(name: string) {
 
 test('a file taken in another state of the data is read, though a record has its number', async () => {
   const name = 'newswire.backfill-autumn.ndjson.gz';
-  writeFileSync(join(drop, '.taken', `1.${name}`), contentOf('ndjson.gz', [newRow()]));
+  fs.writeFileSync(join(drop, '.taken', `1.${name}`), contentOf('ndjson.gz', [newRow()]));
   const { waiting_files } = JSON.parse(installation.cli(['ingest', 'status', '--json']).stdout);
   assert.deepEqual(waiting_files, [name]);
   assert.notEqual((await assertApplied(name)).number, 1);
-  assert.deepEqual(readdirSync(join(drop, '.taken')), []);
+  assert.deepEqual(fs.readdirSync(join(drop, '.taken')), []);
 });

@@ -7,13 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs, HOUR_MS } from '../../src/time.ts';
-import {
-  createInstallation,
-  createKey,
-  type Installation,
-  putFile,
-  TEST_SETTINGS,
-} from '../support/appliance.ts';
+import { createInstallation, createKey, putFile, TEST_SETTINGS } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow, newRows, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
@@ -40,7 +34,7 @@ const canMount = spawnSync('unshare', [...NAMESPACE, MOUNT, 'sh', tmpdir()]).sta
 const skip = !canMount && 'no disk can be mounted here';
 
 /** @returns an installation in `data` that `start` copies to a disk of its own; `key` reads its subscriptions */
-function onDisk(installation: Installation, folder: string) {
+function onDisk(installation: ReturnType<typeof createInstallation>, folder: string) {
   const { data, key, cli } = installation;
   const [disk, drop] = [join(folder, 'disk'), join(folder, 'drop')];
   for (const made of [disk, drop]) mkdirSync(made);

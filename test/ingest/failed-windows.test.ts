@@ -6,16 +6,7 @@ import { test } from 'node:test';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { assertFailed } from '../support/command.ts';
-import {
-  contentOf,
-  fileName,
-  idOf,
-  ndjson,
-  newRow,
-  newRows,
-  nextWindowMs,
-  type Row,
-} from '../support/export-files.ts';
+import { csv, fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { exportTrials, later } from '../support/export-trials.ts';
 import { alertsOf, loggedFiles, openAlertsOf } from '../support/installation-state.ts';
 
@@ -54,11 +45,11 @@ test('without the drop folder, a release says so, and how to go on', async () =>
 test('files for a failed window are held; window reset reads the newest of them first', async () => {
   const windowMs = await failedWindow();
   const [name, older] = [fileName('newswire', windowMs), fileName('newswire', windowMs, 'csv')];
-  const [one, two, three] = newRows(3) as [Row, Row, Row];
+  const [one, two, three] = [newRow(), newRow(), newRow()];
   assert.equal(windowStatus('newswire', windowMs), 'failed');
   assert.match(reasonBeside(`failed/${name}`).next, /wirewatch window reset newswire 2026-/);
   const first = later(two, { strength_score: 1 });
-  const held = await appliance.dropped(older, contentOf('csv', [one, first]));
+  const held = await appliance.dropped(older, csv([one, first]));
   assert.deepEqual([held.msg, held.reason], ['file held', 'its window has failed']);
   assert.equal((await drop(windowMs, two, three)).msg, 'file held');
   for (const file of [older, name]) assert.ok(existsSync(inDrop(file)), 'both stay where they were dropped');
@@ -104,7 +95,7 @@ test('window reset of several windows reads none if one has not failed; else it 
 
 test('window reset --all reads the held file of every failed window', async () => {
   const [first, second, third] = [await failedWindow(), await failedWindow(), await failedWindow()];
-  const rows = newRows(2) as [Row, Row];
+  const rows = [newRow(), newRow()] as const;
   await drop(second, rows[1]);
   await drop(first, rows[0]);
   const alert = (await alertsOf(appliance)).find(({ name }) => name === 'held windows');

@@ -4,21 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
-  closeSync,
-  existsSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { formatMs, utcDay } from '../../src/time.ts';
@@ -46,9 +32,9 @@ test('a good file moves to archive/, into the folder of its UTC day', async () =
   days.push(utcDay(Date.now()));
   const isOfDay = days.some((day) => line.destination === join('archive', day, name));
   assert.ok(isOfDay, String(line.destination));
-  assert.ok(readFileSync(inDrop(String(line.destination))).equals(content));
-  assert.ok(!existsSync(inDrop(name)));
-  assert.deepEqual(readdirSync(inDrop('.taken')), []);
+  assert.ok(fs.readFileSync(inDrop(String(line.destination))).equals(content));
+  assert.ok(!fs.existsSync(inDrop(name)));
+  assert.deepEqual(fs.readdirSync(inDrop('.taken')), []);
 });
 
 test('the same content for the same window changes nothing', async () => {
@@ -61,7 +47,7 @@ test('the same content for the same window changes nothing', async () => {
   assert.equal(again.reason, `same content as file ${first.number}, which was already applied`);
   assert.equal(again.destination, String(first.destination).replace(/\.ndjson$/, `.${again.number}.ndjson`));
   for (const { destination } of [first, again])
-    assert.equal(readFileSync(inDrop(String(destination)), 'utf8'), ndjson(rows));
+    assert.equal(fs.readFileSync(inDrop(String(destination)), 'utf8'), ndjson(rows));
   for (const row of rows) assert.equal((await appliance.detection(idOf(row)))?.version, 1);
   // The same content for another window is merged row by row.
   const other = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
@@ -107,18 +93,18 @@ test('existing names are not overwritten', async () => {
   const good = await appliance.dropped(name, ndjson([newRow()]));
   // Files that an operator put there are kept, too.
   const next = Number(good.number) + 1;
-  writeFileSync(inDrop('failed', name), 'here before');
-  writeFileSync(inDrop('failed', numbered(next)), 'here before as well');
+  fs.writeFileSync(inDrop('failed', name), 'here before');
+  fs.writeFileSync(inDrop('failed', numbered(next)), 'here before as well');
   const failed = await appliance.dropped(name, 'broken\n');
   assert.equal(failed.number, next);
   assert.equal(failed.destination, `failed/${name.replace('.ndjson', `.${next}.1.ndjson`)}`);
-  assert.equal(readFileSync(inDrop('failed', name), 'utf8'), 'here before');
-  assert.equal(readFileSync(inDrop('failed', numbered(next)), 'utf8'), 'here before as well');
+  assert.equal(fs.readFileSync(inDrop('failed', name), 'utf8'), 'here before');
+  assert.equal(fs.readFileSync(inDrop('failed', numbered(next)), 'utf8'), 'here before as well');
 
-  writeFileSync(inDrop('refused', 'taken.txt.reason.json'), '{}');
+  fs.writeFileSync(inDrop('refused', 'taken.txt.reason.json'), '{}');
   const refused = await appliance.dropped('taken.txt', 'x');
   assert.equal(refused.destination, `refused/taken.txt.${refused.number}`);
-  assert.equal(readFileSync(inDrop('refused', 'taken.txt.reason.json'), 'utf8'), '{}');
+  assert.equal(fs.readFileSync(inDrop('refused', 'taken.txt.reason.json'), 'utf8'), '{}');
 });
 
 test('rows that a writer adds to a file in the archive become detections; the alert names the file, and closes', async () => {
@@ -126,8 +112,8 @@ test('rows that a writer adds to a file in the archive become detections; the al
   const name = fileName('newswire', window);
   const rows = newRows(4);
   const idOfRow = (index: number) => idOf(rows[index] ?? {});
-  const file = openSync(inDrop(name), 'w');
-  const write = (index: number) => writeSync(file, ndjson(rows.slice(index, index + 1)));
+  const file = fs.openSync(inDrop(name), 'w');
+  const write = (index: number) => fs.writeSync(file, ndjson(rows.slice(index, index + 1)));
   try {
     write(0);
     assert.equal((await appliance.processed(name)).msg, 'file applied');
@@ -138,16 +124,19 @@ test('rows that a writer adds to a file in the archive become detections; the al
       assert.deepEqual([again.msg, again.created, again.unchanged], ['file applied', 1, index]);
       assert.equal((await appliance.detection(idOfRow(index)))?.version, 1);
       assert.ok((await alert())?.detail.startsWith(`${name}: its writer changed it after it was read`));
-      assert.equal(readFileSync(inDrop(String(again.destination)), 'utf8'), ndjson(rows.slice(0, index + 1)));
+      assert.equal(
+        fs.readFileSync(inDrop(String(again.destination)), 'utf8'),
+        ndjson(rows.slice(0, index + 1)),
+      );
     }
     // Of the same size: only its time is another.
     const text = ndjson(rows.slice(0, 2));
-    writeSync(file, ndjson(rows.slice(3)), Buffer.byteLength(text));
+    fs.writeSync(file, ndjson(rows.slice(3)), Buffer.byteLength(text));
     const again = await appliance.processed(name);
     assert.deepEqual([again.msg, again.created], ['file applied', 1]);
     assert.ok(await appliance.detection(idOfRow(3)));
   } finally {
-    closeSync(file);
+    fs.closeSync(file);
   }
   assert.equal(windowStatus('newswire', window), 'done');
   const replayed = appliance.cli(['ingest', 'replay', '--json']);
@@ -155,35 +144,35 @@ test('rows that a writer adds to a file in the archive become detections; the al
   // An hour of the program is a second.
   await appliance.restart({ WIREWATCH_HASTE: '3600' });
   assert.equal(await alert(), undefined, 'after a start nothing has changed');
-  const late = openSync(inDrop(fileName('newswire', nextWindowMs())), 'w');
+  const late = fs.openSync(inDrop(fileName('newswire', nextWindowMs())), 'w');
   try {
     const row = newRow();
-    writeSync(late, ndjson([newRow()]));
+    fs.writeSync(late, ndjson([newRow()]));
     await appliance.logged(/^file applied$/);
-    writeSync(late, ndjson([row]));
+    fs.writeSync(late, ndjson([row]));
     await until('the alert', async () => (await alert()) !== undefined);
     await until('its end', async () => (await alert()) === undefined);
     assert.ok(await appliance.detection(idOf(row)));
   } finally {
-    closeSync(late);
+    fs.closeSync(late);
   }
 });
 
 test('rows that were added while Wirewatch was stopped are found, too; a time alone changes nothing', async () => {
   const name = fileName('newswire', nextWindowMs());
   const row = newRow();
-  const file = openSync(inDrop(name), 'w');
-  writeSync(file, ndjson([newRow()]));
+  const file = fs.openSync(inDrop(name), 'w');
+  fs.writeSync(file, ndjson([newRow()]));
   const first = await appliance.processed(name);
   await appliance.serving().stop();
-  writeSync(file, ndjson([row]));
-  closeSync(file);
+  fs.writeSync(file, ndjson([row]));
+  fs.closeSync(file);
   await appliance.restart();
   const again = await appliance.processed(name);
   assert.deepEqual([again.msg, again.created], ['file applied', 1]);
   assert.ok(await appliance.detection(idOf(row)));
-  assert.ok(!existsSync(inDrop(String(first.destination))) || first.destination === again.destination);
-  utimesSync(inDrop(String(again.destination)), 1, 1);
+  assert.ok(!fs.existsSync(inDrop(String(first.destination))) || first.destination === again.destination);
+  fs.utimesSync(inDrop(String(again.destination)), 1, 1);
   assert.equal((await appliance.processed(name)).msg, 'file applied', 'its rows are merged as any others');
   assert.equal((await appliance.detection(idOf(row)))?.version, 1);
 });
@@ -193,15 +182,15 @@ async function assertLeft(names: readonly string[]): Promise<void> {
   await ingestAnother();
   await ingestAnother();
   for (const name of names) {
-    assert.ok(lstatSync(inDrop(name), { throwIfNoEntry: false }), name);
-    rmSync(inDrop(name), { recursive: true });
+    assert.ok(fs.lstatSync(inDrop(name), { throwIfNoEntry: false }), name);
+    fs.rmSync(inDrop(name), { recursive: true });
   }
 }
 
 test('names of unfinished files are ignored', async () => {
   const whole = fileName('newswire', nextWindowMs());
   const names = [`.${whole}`, `${whole}.tmp`, `${whole}.part`, `${whole}.partial`, '.hidden', 'x.tmp'];
-  for (const name of names) writeFileSync(inDrop(name), ndjson([newRow()]));
+  for (const name of names) fs.writeFileSync(inDrop(name), ndjson([newRow()]));
   await assertLeft(names);
 });
 
@@ -221,12 +210,12 @@ const REFUSED = [
 ];
 
 test('every other file goes to refused/ with a reason, its content unchanged', async () => {
-  for (const name of REFUSED) writeFileSync(inDrop(name), `content of ${name}`);
+  for (const name of REFUSED) fs.writeFileSync(inDrop(name), `content of ${name}`);
   for (const name of REFUSED) {
     const line = await appliance.processed(name);
     assert.equal(line.msg, 'file refused');
-    assert.ok(!existsSync(inDrop(name)));
-    assert.equal(readFileSync(inDrop(String(line.destination)), 'utf8'), `content of ${name}`);
+    assert.ok(!fs.existsSync(inDrop(name)));
+    assert.equal(fs.readFileSync(inDrop(String(line.destination)), 'utf8'), `content of ${name}`);
     const { file, reason } = reasonBeside(line.destination);
     assert.equal(file, name);
     assert.match(reason, /expected <export>\.<window start>\.<form>/);
@@ -237,21 +226,21 @@ test('links, pipes and folders are ignored, whatever their name, and names that 
   const outside = testFolder();
   const target = join(outside, 'target.ndjson');
   const row = newRow();
-  writeFileSync(target, ndjson([row]));
+  fs.writeFileSync(target, ndjson([row]));
   const names = Array.from({ length: 5 }, () => fileName('newswire', nextWindowMs()));
   const [toFile = '', toNothing = '', toFolder = '', folder = '', pipe = ''] = names;
-  symlinkSync(target, inDrop(toFile));
-  symlinkSync(join(outside, 'nothing'), inDrop(toNothing));
-  symlinkSync(outside, inDrop(toFolder));
-  mkdirSync(inDrop(folder));
+  fs.symlinkSync(target, inDrop(toFile));
+  fs.symlinkSync(join(outside, 'nothing'), inDrop(toNothing));
+  fs.symlinkSync(outside, inDrop(toFolder));
+  fs.mkdirSync(inDrop(folder));
   assert.equal(spawnSync('mkfifo', [inDrop(pipe)]).status, 0);
-  symlinkSync('/', inDrop('root'));
+  fs.symlinkSync('/', inDrop('root'));
   const strange = Buffer.concat([Buffer.from(inDrop('newswire.')), Buffer.from('fffe2e637376', 'hex')]);
-  writeFileSync(strange, 'x');
+  fs.writeFileSync(strange, 'x');
   await assertLeft([...names, 'root']);
-  assert.ok(existsSync(strange));
-  rmSync(strange);
-  assert.equal(readFileSync(target, 'utf8'), ndjson([row]));
+  assert.ok(fs.existsSync(strange));
+  fs.rmSync(strange);
+  assert.equal(fs.readFileSync(target, 'utf8'), ndjson([row]));
   assert.equal(await appliance.detection(idOf(row)), null);
   const { log } = appliance.serving();
   const alone = log.filter(({ msg }) => msg.startsWith('ignored in the drop folder'));
@@ -263,7 +252,10 @@ test('files that were put away are read again, also if a backup keeps hard links
   const windowMs = nextWindowMs();
   const bad = await appliance.dropped(fileName('newswire', windowMs), 'broken');
   for (const { destination } of [good, bad])
-    linkSync(inDrop(String(destination)), join(appliance.data, `backup of ${basename(String(destination))}`));
+    fs.linkSync(
+      inDrop(String(destination)),
+      join(appliance.data, `backup of ${basename(String(destination))}`),
+    );
   assert.deepEqual(JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout).unreadable, []);
   const { outcome } = window('reset', 'newswire', formatMs(windowMs)).document;
   assert.equal(outcome, 'failed');

@@ -155,9 +155,7 @@ test('it waits while its file cannot be read, fails when it is gone, and is read
   assert.equal(appliance.serving().log.filter(({ msg }) => msg === 'file failed').length, 1);
 });
 
-test('it fails after a restore of a backup that was made meanwhile, and its file is read again', {
-  skip,
-}, async () => {
+test('it fails after a restore of a backup made meanwhile; its file is read again', { skip }, async () => {
   const name = 'newswire.backfill-restored.ndjson';
   await interrupted({ [name]: newRows(2) });
   const number = numberOf(takenPath(name));

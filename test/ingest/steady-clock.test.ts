@@ -74,9 +74,7 @@ test('after a clock ahead is corrected, windows are judged by the right time, wi
   assert.ok(next !== undefined && next >= ahead);
 });
 
-test('a stop does not wait for a file without valid rows', {
-  skip: process.platform !== 'linux',
-}, async () => {
+test('a stop waits for no file without valid rows', { skip: process.platform !== 'linux' }, async () => {
   await using _ = await started();
   const path = join(appliance.drop, `${fileName('newswire', nextWindowMs())}.gz`);
   const blank = gzipSync(Buffer.alloc(50_000_000, '\n'), { level: 1 });

@@ -1,17 +1,7 @@
 /** The log: complete or absent entries, closed segments, torn ends, damage, and entries that the database refused. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import {
-  appendFileSync,
-  copyFileSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import zlib from 'node:zlib';
@@ -109,7 +99,7 @@ test('rolled back lines are in no entry, and their bytes are cut, however short 
   rollBack();
   append(writer, 'b');
   writer.close();
-  assert.equal(findTail(folder).segment?.bytes, statSync(last(folder)).size);
+  assert.equal(findTail(folder).segment?.bytes, fs.statSync(last(folder)).size);
   assert.deepEqual(entriesOf(folder), { 1: ['a'], 2: ['b'] });
 });
 
@@ -167,19 +157,19 @@ function trustedEnd(folder: string): number | undefined {
 test('a torn end is cut anywhere, and the entries before it stay', () => {
   const folder = testFolder();
   write(folder, ['a']);
-  const { size } = statSync(last(folder));
+  const { size } = fs.statSync(last(folder));
   const writer = writerOn(folder);
   append(writer, 'b', 'c');
   writer.close();
-  const whole = readFileSync(last(folder));
+  const whole = fs.readFileSync(last(folder));
   for (let bytes = size; bytes < whole.length; bytes += 2) {
     const torn = whole.subarray(0, bytes);
     // A file may have its length before its content.
-    writeFileSync(last(folder), Buffer.concat([torn, Buffer.alloc(whole.length - bytes)]));
+    fs.writeFileSync(last(folder), Buffer.concat([torn, Buffer.alloc(whole.length - bytes)]));
     assert.equal(findTail(folder).last?.entry, 1);
-    writeFileSync(last(folder), torn);
+    fs.writeFileSync(last(folder), torn);
     assert.equal(trustedEnd(folder), 1);
-    assert.equal(statSync(last(folder)).size, size);
+    assert.equal(fs.statSync(last(folder)).size, size);
     write(folder, ['d']);
     assert.deepEqual(entriesOf(folder), { 1: ['a'], 2: ['d'] });
   }
@@ -191,22 +181,22 @@ test('a segment without a header after a crash is removed', () => {
   const stump = join(folder, '000000000002.zst');
   const half = encodeFrame('header', '{}\n').subarray(0, 22);
   for (const bytes of [Buffer.alloc(0), Buffer.from([0x50, 0x2a]), half]) {
-    writeFileSync(stump, bytes);
+    fs.writeFileSync(stump, bytes);
     assert.equal(trustedEnd(folder), 1);
-    assert.equal(existsSync(stump), false);
+    assert.equal(fs.existsSync(stump), false);
   }
-  assert.deepEqual(readdirSync(folder), ['000000000001.zst']);
+  assert.deepEqual(fs.readdirSync(folder), ['000000000001.zst']);
 });
 
 test('a flipped bit before the end is damage, not a torn end', () => {
   const folder = testFolder();
   write(folder, ['a', 'b', 'c', 'd', 'e']);
-  const whole = readFileSync(last(folder));
+  const whole = fs.readFileSync(last(folder));
   let damaged = 0;
   for (let at = 0; at < whole.length; at += 11) {
     const flipped = Buffer.from(whole);
     flipped[at] = (flipped[at] ?? 0) ^ 0x10;
-    writeFileSync(last(folder), flipped);
+    fs.writeFileSync(last(folder), flipped);
     try {
       // After the last entry but one, it cannot be distinguished from a torn end.
       assert.equal(findTail(folder).last?.entry, 4);
@@ -224,17 +214,17 @@ test('a missing segment, or one of another history, is damage', () => {
   for (const each of [folder, other]) write(each, long(12), SMALL);
   const [{ path: first } = assert.fail(), { path: second, firstEntry } = assert.fail()] =
     listSegments(folder);
-  const [firstBytes, secondBytes] = [readFileSync(first), readFileSync(second)];
-  rmSync(second);
+  const [firstBytes, secondBytes] = [fs.readFileSync(first), fs.readFileSync(second)];
+  fs.rmSync(second);
   assert.throws(() => entriesOf(folder), LogDamage);
-  truncateSync(first, 100);
-  writeFileSync(second, secondBytes);
+  fs.truncateSync(first, 100);
+  fs.writeFileSync(second, secondBytes);
   assert.throws(() => entriesOf(folder), LogDamage);
-  rmSync(first);
+  fs.rmSync(first);
   assert.throws(() => entriesOf(folder), /earlier entries are missing/);
-  writeFileSync(first, firstBytes);
+  fs.writeFileSync(first, firstBytes);
   const same = listSegments(other).find((segment) => segment.firstEntry === firstEntry);
-  copyFileSync(same?.path ?? '', second);
+  fs.copyFileSync(same?.path ?? '', second);
   assert.throws(() => entriesOf(folder), /does not follow/);
 });
 
@@ -252,7 +242,10 @@ test('what is another log, and a newer format, are refused', () => {
   const folder = testFolder();
   write(folder, ['a']);
   const putHeader = (header: object) =>
-    writeFileSync(last(folder), encodeFrame('header', `${JSON.stringify({ ...header, first_entry: 1 })}\n`));
+    fs.writeFileSync(
+      last(folder),
+      encodeFrame('header', `${JSON.stringify({ ...header, first_entry: 1 })}\n`),
+    );
   putHeader({ wirewatch_log: 'access', format: 1, program: '1' });
   assert.throws(() => findTail(folder), LogDamage);
   putHeader({ wirewatch_log: 'detections', format: 2, program: '9' });
@@ -264,12 +257,12 @@ test('an entry whose frames do not add up is damage', () => {
   const folder = testFolder();
   write(folder, ['a', 'b']);
   const after = findTail(folder).last?.id;
-  const whole = readFileSync(last(folder));
+  const whole = fs.readFileSync(last(folder));
   for (const frames of [0, 1]) {
     const commit = { entry: 3, id: 'x', after, at: '', operation: OPERATION, frames, checksum: 0 };
-    writeFileSync(last(folder), whole);
-    appendFileSync(last(folder), encodeFrame('lines', lineOf('strange')));
-    appendFileSync(last(folder), encodeFrame('commit', `${JSON.stringify({ commit })}\n`));
+    fs.writeFileSync(last(folder), whole);
+    fs.appendFileSync(last(folder), encodeFrame('lines', lineOf('strange')));
+    fs.appendFileSync(last(folder), encodeFrame('commit', `${JSON.stringify({ commit })}\n`));
     assert.throws(() => findTail(folder), LogDamage);
   }
 });
@@ -301,11 +294,11 @@ test('of an entry that is not complete, nothing is applied with the refused ones
     applyRefused(history);
     const mark = readLogMark(history.db());
     const path = listSegments(log).at(-1)?.path ?? '';
-    const { size } = statSync(path);
-    appendFileSync(path, encodeFrame('lines', '{"delete":"delivery","row":{"first_position":1}}\n'));
+    const { size } = fs.statSync(path);
+    fs.appendFileSync(path, encodeFrame('lines', '{"delete":"delivery","row":{"first_position":1}}\n'));
     assert.throws(() => applyPending(history.db(), log), /the log ends within an entry/);
     assert.deepEqual(readLogMark(history.db()), mark);
-    truncateSync(path, size);
+    fs.truncateSync(path, size);
     assert.equal(applyPending(history.db(), log), 1);
   }));
 
@@ -314,7 +307,7 @@ test('a copy ends at the state of the database, not of the log', () =>
     const { root, log, secret } = history.folder;
     const target = testFolder();
     openAccess(root, { create: true }).close();
-    writeFileSync(secret, Buffer.alloc(32, 7));
+    fs.writeFileSync(secret, Buffer.alloc(32, 7));
     await history.restart();
     const mark = readLogMark(history.db());
     applyRefused(history);

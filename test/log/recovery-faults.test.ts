@@ -1,19 +1,6 @@
 /** Starts after an earlier start, or the machine, failed at a critical moment. */
 import assert from 'node:assert/strict';
-import {
-  copyFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { dirname } from 'node:path';
 import { describe, test } from 'node:test';
 import { compactStopped } from '../../src/log/compact.ts';
@@ -27,12 +14,7 @@ import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder, noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import { readLogMarkOf, setWaitsForCopy, waitsForCopy } from '../../src/store/log-mark.ts';
-import {
-  assertSameContent,
-  type Content,
-  changeDetections,
-  withoutOpenDelivery,
-} from '../support/database-content.ts';
+import { assertSameContent, changeDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { flipBit } from '../support/flip-bit.ts';
 import {
   createHistory,
@@ -49,32 +31,32 @@ import { testFolder } from '../support/test-folder.ts';
 class Killed extends Error {}
 
 /** Stops it; its database must have this content. */
-function assertContent(history: History, content: Content): void {
+function assertContent(history: History, content: ReturnType<History['stopped']>): void {
   assertSameContent(withoutOpenDelivery(history.stopped()), withoutOpenDelivery(content));
 }
 
 function overwrite(path: string, from: number, to: number, byte = 0): void {
-  writeFileSync(path, readFileSync(path).fill(byte, from, to));
+  fs.writeFileSync(path, fs.readFileSync(path).fill(byte, from, to));
 }
 
 const changed = (sql: string) => (path: string) => changeDetections(dirname(path), sql);
 
 const REBUILT: readonly [what: string, change: (path: string) => void, reason: RegExp][] = [
   ['with rows beyond its mark', changed('DELETE FROM log_mark'), /the log creates detection .* twice/],
-  ['that is emptied', (path) => truncateSync(path), /it does not exist/],
+  ['that is emptied', (path) => fs.truncateSync(path), /it does not exist/],
   ['of another schema', changed('PRAGMA user_version = 5'), /another version/],
   ['with an overwritten first page', (path) => overwrite(path, 0, 100, 0x5a), /damaged/],
-  ['known to be damaged', (path) => writeFileSync(`${path}-damage`, 'bad\n'), /marked as damaged: bad/],
+  ['known to be damaged', (path) => fs.writeFileSync(`${path}-damage`, 'bad\n'), /marked as damaged: bad/],
   ['of another history', changed("UPDATE log_mark SET entry = 2, id = 'ffff'"), /belongs to another log/],
 ];
 for (const [what, change, reason] of REBUILT)
   test(`a database ${what} is rebuilt`, () =>
     withHistory(async (history, content) => {
       change(history.folder.detections);
-      writeFileSync(history.folder.verified, 'what was found in the old one');
+      fs.writeFileSync(history.folder.verified, 'what was found in the old one');
       assert.match(String((await history.restart()).madeAnew), reason);
       assertSameContent(history.stopped(), content);
-      const left = readdirSync(history.folder.root);
+      const left = fs.readdirSync(history.folder.root);
       assert.doesNotMatch(left.join('\n'), /draft|aside|damage|verified/);
     }));
 
@@ -82,24 +64,24 @@ test('an unreliable state is refused with what to do, and nothing is changed', (
   withHistory(async ({ folder, restart }) => {
     const { detections, log } = folder;
     const sound = testFolder();
-    cpSync(folder.root, sound, { recursive: true });
+    fs.cpSync(folder.root, sound, { recursive: true });
     const segments = listSegments(log).map(({ path }) => path);
     const damage = () => {
-      rmSync(detections);
+      fs.rmSync(detections);
       flipBit(segments[0] ?? '', 200);
     };
     const cases: [change: () => void, reason: RegExp][] = [
-      [() => rmSync(log, { recursive: true }), /the log is missing.*wirewatch compact --data \//s],
+      [() => fs.rmSync(log, { recursive: true }), /the log is missing.*wirewatch compact --data \//s],
       [
-        () => rmSync(segments.at(-1) ?? ''),
+        () => fs.rmSync(segments.at(-1) ?? ''),
         /the log ends with entry \d+, but the database has applied entry/,
       ],
       [damage, /the log in .* is damaged: .* is damaged at byte/],
     ];
     const state = () =>
-      [detections, ...segments].map((path) => (existsSync(path) ? readFileSync(path, 'base64') : null));
+      [detections, ...segments].map((path) => (fs.existsSync(path) ? fs.readFileSync(path, 'base64') : null));
     for (const [change, reason] of cases) {
-      cpSync(sound, folder.root, { recursive: true });
+      fs.cpSync(sound, folder.root, { recursive: true });
       change();
       const before = state();
       await assert.rejects(restart(), reason);
@@ -126,10 +108,10 @@ test('a database whose -shm can only be read is not opened: each write would fai
   withHistory(async (history, content) => {
     history.stop();
     const shm = `${history.folder.detections}-shm`;
-    rmSync(shm, { force: true });
-    mkdirSync(shm);
+    fs.rmSync(shm, { force: true });
+    fs.mkdirSync(shm);
     await assert.rejects(history.restart(), { code: /^SQLITE_READONLY/ });
-    rmdirSync(shm);
+    fs.rmdirSync(shm);
     await history.restart();
     assertContent(history, content);
   }));
@@ -137,23 +119,23 @@ test('a database whose -shm can only be read is not opened: each write would fai
 test('damage found during a start stays noted', () =>
   withHistory(async (history) => {
     await history.restart({ onReadable: () => noteDamage(history.folder, 'a page') });
-    assert.ok(existsSync(history.folder.damage));
+    assert.ok(fs.existsSync(history.folder.damage));
     assert.match(String((await history.restart()).madeAnew), /marked as damaged: a page/);
-    assert.ok(!existsSync(history.folder.damage));
+    assert.ok(!fs.existsSync(history.folder.damage));
   }));
 
 test('a new database that one failed read marked as damaged is created again; one that lost its log is not', () =>
   withHistory(async (history) => {
     const { folder } = history;
     history.stop();
-    rmSync(folder.log, { recursive: true });
+    fs.rmSync(folder.log, { recursive: true });
     noteDamage(folder, 'a read failed');
     await assert.rejects(history.restart(), /the log is missing/);
     for (const what of ['never completed', 'new']) {
-      if (what === 'never completed') rmSync(folder.detections);
+      if (what === 'never completed') fs.rmSync(folder.detections);
       noteDamage(folder, 'a read failed');
       assert.match(String((await history.restart()).madeAnew), /marked as damaged: a read failed/, what);
-      assert.ok(!existsSync(folder.damage));
+      assert.ok(!fs.existsSync(folder.damage));
       history.stop();
     }
     await history.restart();
@@ -181,7 +163,7 @@ describe('an entry with an intact end and damaged rows', () => {
       history.apply(rowsFrom(9000, 3));
       const found = history.stopped();
       assert.equal(found.detection?.length, (content.detection?.length ?? 0) + 3);
-      rmSync(history.folder.detections);
+      fs.rmSync(history.folder.detections);
       await history.restart();
       assertContent(history, found);
     }));
@@ -202,10 +184,10 @@ describe('an entry with an intact end and damaged rows', () => {
       write(history);
       assert.throws(() => findTail(history.folder.log), LogDamage);
       const path = listSegments(history.folder.log).at(-1)?.path ?? '';
-      const before = readFileSync(path);
-      rmSync(history.folder.detections);
+      const before = fs.readFileSync(path);
+      fs.rmSync(history.folder.detections);
       await assert.rejects(history.restart(), /the entry after entry \d+ .* is damaged/);
-      assert.deepEqual(readFileSync(path), before);
+      assert.deepEqual(fs.readFileSync(path), before);
     }));
 
   test('is damage also if it is the first, and there is no database', async () => {
@@ -213,9 +195,9 @@ describe('an entry with an intact end and damaged rows', () => {
     history.apply(rowsFrom(1, 400), { batchRows: 5 });
     history.stop();
     const [{ path } = { path: '' }, ...others] = listSegments(history.folder.log);
-    for (const other of others) rmSync(other.path);
+    for (const other of others) fs.rmSync(other.path);
     overwrite(path, 300, 330);
-    rmSync(history.folder.detections);
+    fs.rmSync(history.folder.detections);
     await assert.rejects(history.restart(), /the entry after entry 0 .* is damaged/);
   });
 });
@@ -228,9 +210,9 @@ test('an older database is not given up where the log is damaged', () =>
     });
     overwrite(listSegments(log).at(-2)?.path ?? '', 200, 210);
     await assert.rejects(history.restart(), /is damaged at byte/);
-    assert.ok(!existsSync(damage));
+    assert.ok(!fs.existsSync(damage));
     // Where there is no copy, it is all that there is.
-    renameSync(log, `${log}-away`);
+    fs.renameSync(log, `${log}-away`);
     const mark = readLogMarkOf(detections);
     const { entry } = await compactStopped({ folder: history.folder, nowMs: Date.now(), ...QUIETLY });
     assert.equal(entry, mark?.entry);
@@ -265,13 +247,13 @@ test('an entry that only the -wal shows to be decided is not cut off', () =>
     const { detections, log } = history.folder;
     await history.restart();
     history.apply(rowsFrom(7000, 20));
-    const files = [detections, `${detections}-wal`].map((path) => ({ path, bytes: readFileSync(path) }));
+    const files = [detections, `${detections}-wal`].map((path) => ({ path, bytes: fs.readFileSync(path) }));
     const segment = listSegments(log).at(-1)?.path ?? '';
-    const { length } = readFileSync(segment);
+    const { length } = fs.readFileSync(segment);
     history.stop();
-    for (const { path, bytes } of files) writeFileSync(path, bytes);
+    for (const { path, bytes } of files) fs.writeFileSync(path, bytes);
     // Without the end of the last entry.
-    truncateSync(segment, length - 10);
+    fs.truncateSync(segment, length - 10);
     for (let time = 0; time < 2; time += 1)
       await assert.rejects(history.restart(), /ends with entry \d+, but the database has applied entry \d+/);
   }));
@@ -283,7 +265,7 @@ test('what only the -wal has is not dropped where the log is damaged: compact ke
   for (let time = 1; time < 6; time += 1) history.apply(rowsFrom(1000 + 100 * time, 30));
   const root = testFolder();
   // As a kill leaves it.
-  cpSync(history.folder.root, root, { recursive: true });
+  fs.cpSync(history.folder.root, root, { recursive: true });
   const options = { folder: dataFolder(root), ...QUIETLY };
   flipBit(listSegments(options.folder.log).at(-3)?.path ?? '');
   await assert.rejects(recoverDetections(options), /is damaged at byte/);
@@ -299,13 +281,13 @@ test('a rebuilt database has its write-ahead log before it has its name', () =>
     let versions: number[] = [];
     using _ = patched('renameSync', (rename) => (from, to) => {
       // https://sqlite.org/fileformat.html#file_format_version_numbers
-      if (String(from).endsWith('-draft')) versions = [...readFileSync(String(from)).subarray(18, 20)];
+      if (String(from).endsWith('-draft')) versions = [...fs.readFileSync(String(from)).subarray(18, 20)];
       rename(from, to);
     });
-    rmSync(history.folder.detections);
+    fs.rmSync(history.folder.detections);
     await history.restart();
     assert.deepEqual(versions, [2, 2]);
-    assert.ok(!readdirSync(history.folder.root).some((name) => name.includes('-draft')));
+    assert.ok(!fs.readdirSync(history.folder.root).some((name) => name.includes('-draft')));
   }));
 
 /** Leaves a rollback journal, as another program does that is killed in a transaction. */
@@ -315,25 +297,25 @@ function leaveJournal(path: string): void {
   db.pragma('synchronous = OFF');
   db.pragma('cache_size = 1');
   db.exec('BEGIN IMMEDIATE; UPDATE stream_row SET score = score + 1');
-  const files = [path, `${path}-journal`].map((file) => ({ file, bytes: readFileSync(file) }));
+  const files = [path, `${path}-journal`].map((file) => ({ file, bytes: fs.readFileSync(file) }));
   db.exec('ROLLBACK');
   db.close();
-  for (const { file, bytes } of files) writeFileSync(file, bytes);
-  assert.ok(statSync(`${path}-journal`).size > 0);
+  for (const { file, bytes } of files) fs.writeFileSync(file, bytes);
+  assert.ok(fs.statSync(`${path}-journal`).size > 0);
 }
 
 test('a rollback journal beside the database, of its state or an earlier one, does no harm', () =>
   withHistory(async (history, content) => {
     const { detections } = history.folder;
     leaveJournal(detections);
-    const journal = readFileSync(`${detections}-journal`);
+    const journal = fs.readFileSync(`${detections}-journal`);
     assert.match((await history.restart()).madeAnew ?? '', /a rollback journal/);
-    assert.ok(!existsSync(`${detections}-journal`));
+    assert.ok(!fs.existsSync(`${detections}-journal`));
     assertContent(history, content);
     await history.restart();
     history.apply(rowsFrom(7000, 400));
     const later = history.stopped();
-    writeFileSync(`${detections}-journal`, journal);
+    fs.writeFileSync(`${detections}-journal`, journal);
     assert.match((await history.restart()).madeAnew ?? '', /a rollback journal/);
     assertContent(history, later);
   }));
@@ -346,8 +328,8 @@ test('an interrupted rebuild begins again: a power cut may have taken any page o
     const content = history.stopped();
     assert.ok(content.ingest_file?.length);
     const draft = `${detections}-draft`;
-    copyFileSync(detections, draft);
-    rmSync(detections);
+    fs.copyFileSync(detections, draft);
+    fs.rmSync(detections);
     // A page that was not written: no index shows that it is missing.
     const db = openDatabase(draft, 'write', DETECTIONS_SCHEMA);
     db.exec('DELETE FROM export_window; DELETE FROM ingest_file');
@@ -355,18 +337,18 @@ test('an interrupted rebuild begins again: a power cut may have taken any page o
     const { applied } = await history.restart();
     assertSameContent(history.stopped(), content);
     assert.equal(applied, readLogMarkOf(detections)?.entry);
-    assert.ok(!existsSync(draft));
+    assert.ok(!fs.existsSync(draft));
   }));
 
 test('a rebuild that is stopped leaves no draft, and the next start makes all of it', () =>
   withHistory(async (history, content) => {
     const { detections } = history.folder;
-    rmSync(detections);
+    fs.rmSync(detections);
     const stop = async () => {
       throw new Killed();
     };
     await assert.rejects(history.restart({ between: stop }), Killed);
-    assert.ok(!existsSync(detections) && !existsSync(`${detections}-draft`));
+    assert.ok(!fs.existsSync(detections) && !fs.existsSync(`${detections}-draft`));
     await history.restart();
     assertSameContent(history.stopped(), content);
   }));

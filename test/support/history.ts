@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compactNow, removeRows } from '../../src/ingest/apply/remove-rows.ts';
 import { type StreamWriter, streamWriter } from '../../src/ingest/apply/stream-writer.ts';
-import { BatchBuilder, type RowBatch } from '../../src/ingest/reading/row-batch.ts';
+import { batchBuilder, type RowBatch } from '../../src/ingest/reading/row-batch.ts';
 import type { Compacted } from '../../src/log/compact.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { logWriter } from '../../src/log/log-writer.ts';
@@ -124,7 +124,7 @@ export async function createCopied(segmentBytes = SEGMENT_BYTES): Promise<Histor
 }
 
 export function batchOf(rows: readonly HistoryRow[]): RowBatch {
-  const builder = new BatchBuilder();
+  const builder = batchBuilder();
   for (const { content_type, row, given, withheld } of rows)
     builder.add(testState(testMatch({ content_type, version: 1, row }), given, withheld));
   return builder.take(rows.length);

@@ -6,15 +6,8 @@ import { filterValues, readMatch, renderedMatchOf, renderMatch } from '../../det
 import { type Known, merge, type Outcome, type Scoring } from '../../detection/merge.ts';
 import type { DetectionRows, StoredDetection } from '../../log/detection-rows.ts';
 import type { LogWriter } from '../../log/log-writer.ts';
-import {
-  changedLine,
-  createdLine,
-  type DetectionState,
-  passedLine,
-  removedLine,
-  rescoredLine,
-} from '../../log/row-lines.ts';
-import { epochsIn, positionOfClock } from '../../log/version-epoch.ts';
+import { changedLine, createdLine, passedLine, rescoredLine } from '../../log/row-lines.ts';
+import { epochsIn, epochTimes, positionOfClock } from '../../log/version-epoch.ts';
 import type { Database } from '../../store/database.ts';
 import { parseSeconds } from '../../time.ts';
 import { type RowBatch, scoringOf, stateOf } from '../reading/row-batch.ts';
@@ -39,8 +32,6 @@ export const SELECT_CHANGED = `
   WHERE place >> 34 = @ordinal AND position > @after AND position <= @end
     AND place = (SELECT place FROM detection WHERE id = substr(body, 8, instr(substr(body, 8), '"') - 1))
   ORDER BY position LIMIT @limit`;
-
-const INSERT_DELIVERY = 'INSERT INTO delivery (first_position, last_position) VALUES (?, ?)';
 
 const REISSUED_A_FRAME = 500;
 
@@ -67,9 +58,7 @@ export interface ApplyOptions {
   readonly log: LogWriter;
   readonly lastPosition: number;
   readonly nowMs: number;
-  /** Subscriptions whose account may see the addresses of print articles. */
   readonly licensed: ReadonlySet<number>;
-  readonly epochsMs: readonly number[];
 }
 
 export type Applier = ReturnType<typeof rowApplier>;
@@ -78,15 +67,16 @@ export type Applier = ReturnType<typeof rowApplier>;
  * Applies rows in one transaction: `apply` any number of batches, then `finish` before the commit. Positions only grow: each
  * is the last one plus 1, or the time in microseconds and a year for each version epoch, whichever is greater.
  */
-export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epochsMs }: ApplyOptions) {
+export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed }: ApplyOptions) {
   const counts: ApplyCounts = { ...NO_COUNTS };
+  const epochsMs = epochTimes(db);
   const before = Math.max(lastPosition, positionOfClock(nowMs, epochsMs.length) - 1);
   let position = before;
   // A transaction that was rolled back may have left rows.
   rows.forget();
 
   /** @param next the version without new epochs; @param epochs the number of epochs that the previous version includes */
-  function change(state: DetectionState, next: number, epochs: number): string {
+  function change(state: ReturnType<typeof stateOfKnown>, next: number, epochs: number): string {
     const version = next + RAISE_VERSIONS * (epochsMs.length - epochs);
     position += 1;
     rows.change(state, version, position);
@@ -140,8 +130,7 @@ export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epoch
       log.append(hasCreated ? outcomeLines(outcomes) : outcomes.join(''));
     },
     /** Ends the streams of a subscription; its rows are deleted later. */
-    removeSubscription: (subscription: number) =>
-      log.append(rows.end(subscription).join('') + removedLine(subscription)),
+    removeSubscription: (subscription: number) => log.append(rows.end(subscription)),
     /**
      * Announces every detection that changed after a position again, in a new version, and those that are named: it is
      * unknown which versions clients have. Call it first in a transaction.
@@ -162,7 +151,8 @@ export function rowApplier({ db, rows, log, lastPosition, nowMs, licensed, epoch
     finish(): number {
       rows.finish();
       if (position === before) return 0;
-      db.prepare(INSERT_DELIVERY).run(before + 1, position);
+      const insert = db.prepare('INSERT INTO delivery (first_position, last_position) VALUES (?, ?)');
+      insert.run(before + 1, position);
       return before + 1;
     },
   };
@@ -212,7 +202,7 @@ function toKnown(stored: StoredDetection): Known {
   return { match, exported_at_given, version, url_shown: urlShown };
 }
 
-function stateOfKnown(id: string, { match, exported_at_given, url_shown }: Known): DetectionState {
+function stateOfKnown(id: string, { match, exported_at_given, url_shown }: Known) {
   return {
     id,
     rendered: renderMatch({ ...match, article: { ...match.article, url: url_shown } }),

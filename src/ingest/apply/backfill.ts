@@ -36,11 +36,7 @@ export async function ingestBackfill(files: Ingest, waiting: WaitingExport): Pro
   // Subscriptions may change before the rows are applied: then other rows are left out.
   const report = { ...counts, ...NO_COUNTS, unknown_rows: {} };
   const applying = { outcome: 'applying', sha256, mapping, bounds: { earliest, latest }, report } as const;
-  const record: FileRecord = {
-    ...recordOf(files, waiting, number, applying),
-    finished_at: null,
-    destination: null,
-  };
+  const record = { ...recordOf(files, waiting, number, applying), finished_at: null, destination: null };
   writer.write(fileOperation(record), () => saveFile(writer.db, record));
   return applyBackfill(files, record);
 }
@@ -49,11 +45,10 @@ async function finished(checking: Reading, between: Ingest['between']): Promise<
   const over = Promise.allSettled([checking.result]);
   try {
     while (!(await Promise.race([over, sleep(TURN_EVERY_MS, false, { ref: false })]))) await between();
-  } catch (error) {
+    return await checking.result;
+  } finally {
     checking.cancel();
-    throw error;
   }
-  return checking.result;
 }
 
 /** Applies what is left of backfills, as after a crash, a stop or a full disk. */

@@ -11,7 +11,7 @@ import { closeRemovals, openRemovals } from '../../auth/removal.ts';
 import { now } from '../../clock.ts';
 import { counted } from '../../counted.ts';
 import { isFileError } from '../../drop/file-errors.ts';
-import { type Compacted, compact, hasRemovedRows, inTurns, progressText, REMOVE } from '../../log/compact.ts';
+import { compact, hasRemovedRows, inTurns, progressText, REMOVE } from '../../log/compact.ts';
 import { deleteStream } from '../../log/detection-rows.ts';
 import { paced } from '../../pace.ts';
 import { failed, Refused, reasonIfRefused, reasonOf } from '../../refused.ts';
@@ -33,9 +33,7 @@ export const SELECT_ENDED_WITH_ROWS = `
     OR EXISTS (SELECT 1 FROM stream_row WHERE place >= stream.ordinal << 34 AND place < stream.ordinal + 1 << 34))
   ORDER BY ordinal`;
 
-export interface LongWork {
-  /** Lets more urgent work run. @throws Stopping when the thread is to end */
-  readonly between: () => Promise<void>;
+export interface LongWork extends Pick<Ingest, 'between'> {
   readonly tell: (progress: string) => void;
 }
 
@@ -43,11 +41,7 @@ export interface LongWork {
  * Ends the streams of subscriptions in the log, and deletes the rows of these and of all that were ended before.
  * @returns why parts of them may still be in the file; null if they are not
  */
-export async function removeRows(
-  writer: StreamWriter,
-  subscriptions: readonly number[],
-  { between, tell }: LongWork,
-): Promise<string | null> {
+export async function removeRows(writer: StreamWriter, subscriptions: readonly number[], work: LongWork) {
   const { db } = writer;
   writer.applyPending();
   for (const subscription of subscriptions) {
@@ -61,10 +55,10 @@ export async function removeRows(
   for (const ordinal of db.prepare<[], number>(SELECT_ENDED_WITH_ROWS).pluck().all())
     for (const rows of deleteStream(db, ordinal)) {
       deleted += rows;
-      tell(`${counted(deleted, 'row')} deleted`);
-      await between();
+      work.tell(`${counted(deleted, 'row')} deleted`);
+      await work.between();
     }
-  tell('writing detections.db anew');
+  work.tell('writing detections.db anew');
   return rewrite(db);
 }
 
@@ -120,10 +114,8 @@ export function removalRetries(ingest: Ingest) {
 }
 
 /** @throws Refused `failed` with the reason if it cannot be done now */
-export async function compactNow(
-  { writer, folder }: Pick<Ingest, 'writer' | 'folder'>,
-  { between, tell }: LongWork,
-): Promise<Compacted> {
+export async function compactNow({ writer, folder }: Pick<Ingest, 'writer' | 'folder'>, work: LongWork) {
+  const { between, tell } = work;
   writer.applyPending();
   writer.closeSegment();
   const onProgress = (what: string, done: number, total: number) => tell(progressText(what, done, total));

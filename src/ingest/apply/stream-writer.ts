@@ -38,10 +38,7 @@ export interface Epoch {
   readonly position: number;
   /** The greatest number of an epoch that is known to have been used: the new one, and versions, are beyond it. */
   readonly number: number;
-  /**
-   * What changed after this position is announced again: the last one that clients certainly have seen as it is here.
-   * Infinite: they have seen all.
-   */
+  /** What changed after this position is announced again: the last one that clients surely saw as it is here; infinite: all. */
   readonly parted: number;
   /** Detections that are announced again besides: clients have seen later versions of them, which are gone. */
   readonly undone?: ReadonlySet<string>;
@@ -113,18 +110,14 @@ export function streamWriter({ db, log, folder, now, decisions, onDelivered }: S
     return beyond;
   }
 
-  /**
-   * Begins a transaction; when the one before it was delivered is written first.
-   * @param epoch the transaction begins a version epoch; null: it does not
-   */
+  /** Begins a transaction, and first writes when the one before was delivered. @param epoch that it begins; null: none */
   function begin(licensed: ReadonlySet<number> = new Set(), epoch: Epoch | null = null): Applier {
     applyRefused();
     db.exec('BEGIN IMMEDIATE');
     try {
       if (isUnstamped) db.prepare(STAMP_DELIVERY).run({ delivered_at: deliveredAtMs });
       const position = epoch === null ? last : beginEpoch(epoch);
-      const parts = { db, rows, log, lastPosition: position, nowMs: now(), licensed };
-      const applier = rowApplier({ ...parts, epochsMs: epochTimes(db) });
+      const applier = rowApplier({ db, rows, log, lastPosition: position, nowMs: now(), licensed });
       if (epoch !== null) applier.reissue(epoch);
       return applier;
     } catch (error) {

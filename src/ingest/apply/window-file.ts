@@ -31,7 +31,6 @@ import type { ReadingResult } from '../reading/read-export.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
 
-/** What becomes of a file that was read. */
 type Became = Pick<FileRecord, 'outcome' | 'report'> &
   Partial<Pick<FileRecord, 'sha256' | 'mapping' | 'bounds'>>;
 
@@ -63,10 +62,7 @@ export async function ingestWindowFile(
       return why === 'it may be growing' ? null : putAway(files, waiting, why, result.skipped);
     }
     const number = nextNumber(files);
-    if (!drop.take(waiting, number, result.skipped)) {
-      writer.rollback();
-      return null;
-    }
+    if (!drop.take(waiting, number, result.skipped)) return null;
     const { sha256, ...counts } = result.counts;
     const report = { ...applier.counts, ...counts };
     const applied = { outcome: 'applied', sha256, mapping, bounds: { earliest, latest }, report } as const;
@@ -74,10 +70,10 @@ export async function ingestWindowFile(
     writer.commit(applier, fileOperation(record), () => save(files, record));
     finishFile(files, record);
     return record;
-  } catch (error) {
+  } finally {
     reading.cancel();
+    // What was not committed.
     writer.rollback();
-    throw error;
   }
 }
 
@@ -104,12 +100,8 @@ export function fileOperation({ number, name, outcome }: FileRecord): Operation 
 /** Within the file's transaction: its record, and its window if that changes. */
 function save({ drop, writer: { db } }: Ingest, record: FileRecord): void {
   saveFile(db, record);
-  if (record.outcome === 'refused')
-    forgetRefused(
-      db,
-      takenFiles(drop.root).map(({ number }) => number),
-    );
   const { export: exportName, window_start, outcome } = record;
+  if (outcome === 'refused') forgetRefused(db, takenFiles(drop.root));
   if (exportName === null || window_start === null) return;
   // A failed file that is read again has an earlier record. It has been taken, so that it is no longer where that says.
   for (const { number, destination } of filesLeft(db, exportName, window_start))
@@ -132,7 +124,7 @@ export function whyNot(
 ): Became | 'it may be growing' | null {
   const { sha256, ...counts } = result.counts;
   if (result.kind === 'read') {
-    const same = findSameContent(writer.db, waiting.file, { sha256, mapping });
+    const same = findSameContent(writer.db, { ...waiting.file, sha256, mapping });
     const reason = `same content as file ${same}, which was already applied`;
     return same === null ? null : { outcome: 'repeated', sha256, report: { ...counts, reason } };
   }

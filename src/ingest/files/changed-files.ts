@@ -44,7 +44,6 @@ export function changedFiles(files: Ingest, everyMs: number) {
   }
 
   return {
-    /** Remembers the time of a file that was read. */
     note: ({ number }: FileRecord, { mtimeNs }: FileSnapshot) => void times.set(number, mtimeNs),
     /** Looks if it is time to: call it before a scan, which then finds what is read again. @throws if the disk is full */
     run(): void {

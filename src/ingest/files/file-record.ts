@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ExportName } from '../../detection/content-type.ts';
 import type { TimeBounds } from '../../exports/check-row.ts';
 import type { FileErrors } from '../../exports/error-groups.ts';
-import type { ExportFileName } from '../../exports/file-name.ts';
 import type { Mapping } from '../../exports/mapping.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
@@ -90,17 +89,14 @@ export function saveFile(db: Database, { mapping, bounds, report, ...record }: F
   db.prepare(UPSERT_FILE).run({ ...record, report: JSON.stringify(all) });
 }
 
-/** Deletes the oldest records of refused files. @param kept numbers of files that are still to be moved */
-export function forgetRefused(db: Database, kept: readonly number[]): void {
-  db.prepare(DELETE_REFUSED).run({ kept: JSON.stringify(kept), records: REFUSED_RECORDS_MAX });
+/** Deletes the oldest records of refused files. @param kept files that are still to be moved */
+export function forgetRefused(db: Database, kept: readonly Pick<FileRecord, 'number'>[]): void {
+  const numbers = JSON.stringify(kept.map(({ number }) => number));
+  db.prepare(DELETE_REFUSED).run({ kept: numbers, records: REFUSED_RECORDS_MAX });
 }
 
 export function clearDestination(db: Database, number: number): void {
   db.prepare('UPDATE ingest_file SET destination = NULL WHERE number = ?').run(number);
-}
-
-export function lastFileNumber(db: Database): number {
-  return db.prepare<unknown[], number | null>('SELECT max(number) FROM ingest_file').pluck().get() ?? 0;
 }
 
 /** Backfills that are partly applied. */
@@ -118,10 +114,7 @@ export function newestFiles(db: Database, limit: number): FileRecord[] {
   return selectFiles(db, 'ORDER BY number DESC LIMIT ?', limit);
 }
 
-/**
- * Files that failed or were refused since, the newest first, but for those whose window has been done after that.
- * @param since epoch milliseconds
- */
+/** Files that failed or were refused since, epoch milliseconds, the newest first; not if their window was done later. */
 export function filesNotApplied(db: Database, since: number, limit: number): FileRecord[] {
   const clauses = `
     WHERE outcome IN ('failed', 'refused') AND finished_at > ? AND NOT EXISTS (
@@ -170,7 +163,6 @@ export function filesPage(
   return { files, next: seen === scanned || files.length === PAGE_FILES ? last : null };
 }
 
-/** Every file that came for a window, the newest first. */
 export function filesOfWindow(
   db: Database,
   window: { readonly export: ExportName; readonly window_start: number },
@@ -184,17 +176,13 @@ export function findFile(db: Database, number: number): FileRecord | null {
   return selectFiles(db, 'WHERE number = ?', number)[0] ?? null;
 }
 
-/**
- * The time at which a file, or the same content before it, had been taken, epoch milliseconds: by the files after it, should
- * the clock have been ahead.
- */
+/** By when a file, or its content before it, was taken, epoch milliseconds; if the clock was ahead, by the files after it. */
 export function takenBy(db: Database, record: FileRecord): number {
   const { number, taken_at } = withSameContent(db, record)[0] ?? record;
   const after = db.prepare<unknown[], number | null>(SELECT_FINISHED_AFTER).pluck().get({ number });
   return Math.min(taken_at, after ?? taken_at);
 }
 
-/** The newest records of files that were dropped under this name. */
 export function filesNamed(db: Database, name: string): FileRecord[] {
   return selectFiles(db, 'WHERE name = ? ORDER BY number DESC LIMIT 20', name);
 }
@@ -209,18 +197,11 @@ export function withSameContent(db: Database, content: Content): FileRecord[] {
   return selectFiles(db, clauses, sha256, exportName, window_start, label);
 }
 
-/**
- * The number of one of these that was read with the same mapping. One that had bad rows does not count: other settings may
- * read them.
- */
-export function findSameContent(
-  db: Database,
-  file: ExportFileName,
-  { sha256, mapping }: { readonly sha256: string; readonly mapping: Mapping | null },
-): number | null {
+/** The number of one of these with the same mapping, and without bad rows, which other settings may read; null: none. */
+export function findSameContent(db: Database, content: Content & Pick<FileRecord, 'mapping'>): number | null {
   const isSame = (record: FileRecord) =>
-    isDeepStrictEqual(record.mapping, mapping) && !record.report.bad_rows;
-  return withSameContent(db, { ...file, sha256 }).find(isSame)?.number ?? null;
+    isDeepStrictEqual(record.mapping, content.mapping) && !record.report.bad_rows;
+  return withSameContent(db, content).find(isSame)?.number ?? null;
 }
 
 /** Files of a window that lie in failed/, the newest first: it can be read from them again. */

@@ -27,7 +27,7 @@ import type { ExportReader } from '../reading/export-reader.ts';
 import type { Reporting } from '../reporting.ts';
 import type { AccessConnection } from '../threads/access-connection.ts';
 import type { StuckFiles } from '../threads/retry-pauses.ts';
-import { type FileOutcome, type FileRecord, findFile, lastFileNumber } from './file-record.ts';
+import { type FileOutcome, type FileRecord, findFile } from './file-record.ts';
 
 /** What the work of the ingest thread needs. */
 export interface Ingest extends Reporting, Pick<HoldRules, 'failed_windows'> {
@@ -55,7 +55,8 @@ const FOLDER_OF_OUTCOME: Readonly<Record<FileOutcome, string>> = {
 
 /** The next ingest number. None is issued twice, even if the first file was not recorded. */
 export function nextNumber({ drop, writer }: Ingest): number {
-  return drop.nextNumber(lastFileNumber(writer.db));
+  const select = writer.db.prepare<[], number | null>('SELECT max(number) FROM ingest_file');
+  return drop.nextNumber(select.pluck().get() ?? 0);
 }
 
 /** A file's future path in the drop folder: neither in use nor promised to another file. */
@@ -68,10 +69,7 @@ export function chooseDestination(files: Ingest, outcome: FileOutcome, name: str
   return destination;
 }
 
-/**
- * Whether a file in `.taken` waits to be moved, or is being applied. After a restore, the record of its number may be that
- * of another file.
- */
+/** Whether a file in `.taken` waits to be moved or is applied. After a restore, its number may be that of another's record. */
 export function recordedIn(db: Database): KnownFiles['isRecorded'] {
   return (number, name) => recordOfTaken(db, number, name) !== null;
 }

@@ -1,20 +1,11 @@
-/**
- * Scans the drop folder, and reports when it cannot be read or written, and which files stay there until an operator
- * resets or accepts their window.
- */
+/** Scans the drop folder; reports when it cannot be used, and which files wait for an operator to release their window. */
 import { statSync } from 'node:fs';
 import { counted } from '../../counted.ts';
 import type { ExportName } from '../../detection/content-type.ts';
 import { IGNORED, type Scan } from '../../drop/drop-folder.ts';
 import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
 import { checkWritable, ForeignFolder } from '../../drop/own-folder.ts';
-import {
-  type DropNames,
-  type HeldFile,
-  type KnownFiles,
-  SCANNED_FILES_MAX,
-  waitingFiles,
-} from '../../drop/waiting-names.ts';
+import { type DropNames, type HeldFile, SCANNED_FILES_MAX, waitingFiles } from '../../drop/waiting-names.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import { type HoldRules, heldBy } from '../../windows/ledger.ts';
@@ -33,14 +24,11 @@ export function folderScanner(files: Ingest, rules: HoldRules) {
   let isUsable = true;
 
   function report(name: (typeof UNUSABLE)[number], error: unknown): void {
-    const path = drop.root;
     const err = plainError(error);
-    for (const alert of UNUSABLE) setCondition(alert, alert === name ? `${path}: ${err.message}` : null);
+    for (const alert of UNUSABLE) setCondition(alert, alert === name ? `${drop.root}: ${err.message}` : null);
+    const fields = { path: drop.root, err };
     if (isUsable)
-      log('error', 'cannot use the drop folder: check that it exists and can be read and written', {
-        path,
-        err,
-      });
+      log('error', 'cannot use the drop folder: check that it exists and can be read and written', fields);
     isUsable = false;
   }
 
@@ -86,8 +74,7 @@ export function folderScanner(files: Ingest, rules: HoldRules) {
   };
 }
 
-/** What the database knows of the files in the drop folder. */
-export function knownFiles(db: Database, rules: HoldRules): KnownFiles {
+export function knownFiles(db: Database, rules: HoldRules) {
   return { isRecorded: recordedIn(db), heldBy: heldBy(db, rules) };
 }
 

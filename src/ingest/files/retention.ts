@@ -10,11 +10,7 @@ const EXPIRED = `
   WHERE outcome IN ('applied', 'repeated') AND destination LIKE 'archive/%' AND finished_at < ? AND number > ?
   ORDER BY number LIMIT 500`;
 
-/**
- * @param archiveDays 0: files are kept for ever
- * @returns what deletes expired files, at most once an hour however often it is called; it throws if the disk is full:
- *   then call it again
- */
+/** @param archiveDays 0: for ever @returns what deletes expired files, once an hour; on a full disk it throws: call it again */
 export function retention(files: Ingest, archiveDays: number): () => void {
   let lastMs = Number.NEGATIVE_INFINITY;
   return () => {

@@ -8,13 +8,7 @@ import type { Origin } from '../../exports/mapping.ts';
 import { detectionRows } from '../../log/detection-rows.ts';
 import type { Database } from '../../store/database.ts';
 import { type ApplyCounts, findKnown, NO_COUNTS } from '../apply/apply-rows.ts';
-import {
-  type ReadingOrder,
-  type ReadingResult,
-  type ReadingSinks,
-  type ReadRow,
-  readExport,
-} from './read-export.ts';
+import { type ReadingOrder, type ReadingSinks, type ReadRow, readExport } from './read-export.ts';
 import { type RowBatch, scoringOf } from './row-batch.ts';
 
 export interface ReadingRules extends Pick<ReadingOrder, 'require_trailer' | 'bad_rows' | 'mapping'> {
@@ -28,7 +22,7 @@ export function checkExport(
   file: ExportFileName,
   rules: ReadingRules & Partial<Pick<ReadingOrder, 'streams' | 'licensed'>>,
   sinks: Partial<ReadingSinks>,
-): Promise<ReadingResult> {
+) {
   const order = { source: { path, found: null }, file, rows_to_skip: 0 };
   const all = { errors_max: Number.POSITIVE_INFINITY, streams: null, former: [], licensed: [] };
   const photoPath = (sourceInternalId: number) => `/photos/${sourceInternalId}`;
@@ -68,10 +62,7 @@ export type Effect = ApplyCounts & { rows: number };
 
 export const EFFECT_ROWS_MAX = 100_000;
 
-/**
- * Counts what a file's rows would change, each row applied after the ones before it.
- * @param db null: nothing was ever ingested
- */
+/** Counts what a file's rows would change, each after the ones before it. @param db null: nothing was ever ingested */
 export function effectCounter(db: Database | null, licensed: ReadonlySet<number>) {
   const rows = db === null ? null : detectionRows(db);
   const changed = new Map<string, Known>();

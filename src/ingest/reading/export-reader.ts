@@ -59,15 +59,13 @@ export function exportReader(
     read(source: ExportSource, file: ExportFileName, label: string, options: Partial<ReaderOrder> = {}) {
       stopped.throwIfAborted();
       const subscribers = readNow();
-      const times = timesOf(file, now(), earliest_time);
-      const rules = {
-        mapping: mappings[file.export],
-        require_trailer,
-        bad_rows,
-        errors_max: ERRORS_READ_MAX,
+      const order: ReaderOrder = {
+        ...{ source, file, mapping: mappings[file.export], require_trailer, bad_rows },
+        ...{ errors_max: ERRORS_READ_MAX, former: [], rows_to_skip: 0, check_only: false },
+        ...timesOf(file, now(), earliest_time),
+        ...subscribers,
+        ...options,
       };
-      const whole = { former: [], rows_to_skip: 0, check_only: false };
-      const order: ReaderOrder = { source, file, ...times, ...rules, ...whole, ...subscribers, ...options };
       const tell = (rows: number, isDone: boolean) => send('progress', { file: label, rows, isDone });
       const result = Promise.withResolvers<ReadingResult>();
       // A caller that stops half-way never awaits it.

@@ -1,7 +1,4 @@
-/**
- * Reads one export file to its end: checks and renders its rows. Invalid rows, a truncated file and a damaged file are results;
- * only errors of the machine are thrown.
- */
+/** Reads an export file to its end; checks and renders its rows. Only errors of the machine are thrown; others are results. */
 import { counted, grouped } from '../../counted.ts';
 import { CONTENT_TYPE_OF_EXPORT, type StreamName, streamName } from '../../detection/content-type.ts';
 import type { ExportRow } from '../../detection/fields.ts';
@@ -18,7 +15,7 @@ import type { Mapping, Origin } from '../../exports/mapping.ts';
 import { ndjsonEntries } from '../../exports/ndjson.ts';
 import { type ExportSource, openContent, UnreadableContent } from '../../exports/unpacking.ts';
 import { parseSeconds } from '../../time.ts';
-import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch, type UnknownRows } from './row-batch.ts';
+import { BATCH_ROWS_MAX, batchBuilder, type RowBatch, type UnknownRows } from './row-batch.ts';
 
 /** How to read a file. Plain data: it is sent to the reader thread. */
 export interface ReadingOrder extends TimeBounds {
@@ -131,7 +128,7 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
   const licensed = new Set(order.licensed);
   const limits = { export: file.export, earliest, latest, estimated: file.window_start === null };
   const match = { exportedAtDefault: order.exported_at_default, photoPath: sinks.photoPath };
-  const batch = new BatchBuilder(sinks.memory);
+  const batch = batchBuilder(sinks.memory);
   const bad = new BadRows();
   /** What is wrong with the file as a whole. */
   const errors: LineError[] = [];
@@ -149,9 +146,11 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
   /** Whether the file is invalid, as far as it was read. */
   const isBad = () => errors.length > 0 || (!skips && bad.rows > 0);
 
-  function fail(error: LineError): void {
+  /** @returns no batch */
+  function fail(error: LineError): null {
     errors.push(error);
     isOver = true;
+    return null;
   }
 
   function addBad(line: number, found: readonly RowError[], row: unknown): void {
@@ -161,14 +160,14 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
 
   /** @returns the last batch; null if there is nothing to pass on */
   function rest(): RowBatch | null {
-    if (isBad() || (batch.rows === 0 && rowsThrough === rows)) return null;
+    if (isBad() || (batch.rows() === 0 && rowsThrough === rows)) return null;
     rowsThrough = rows;
     const full = batch.take(rows, Object.fromEntries(unknownOfBatch));
     unknownOfBatch.clear();
     return full;
   }
 
-  function check(read: ReadRow): void {
+  function check(read: ReadRow) {
     const { line, raw, origin } = read;
     sinks.onRow?.(read);
     const checked = checkRow(raw, limits, ignored);
@@ -180,10 +179,7 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
     const { row, isNameDropped } = checked;
     if (former.has(row.subscription_id)) return;
     const stream = streamName(row.subscription_id, contentType);
-    if (streams?.has(stream) === false) {
-      countUnknown(stream);
-      return;
-    }
+    if (streams?.has(stream) === false) return countUnknown(stream);
     if (isNameDropped) namesWithoutId += 1;
     const shown = shownUrl(row.article_url, row.article_print, licensed.has(row.subscription_id));
     if (shown !== row.article_url) urlsWithheld += 1;
@@ -208,17 +204,6 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
     for (const counts of [unknown, unknownOfBatch]) counts.set(key, (counts.get(key) ?? 0) + 1);
   }
 
-  function checkTrailer(): void {
-    if (trailer === null) {
-      if (order.require_trailer && !formOf(file.name).startsWith('csv') && !isOver)
-        fail({ line: 0, ...NO_VALUE, expected: 'a last line {"end_of_export":true,"rows":N}' });
-    } else if (trailer.rows !== rows) {
-      const expected = `${rows}, the number of rows in the file`;
-      fail({ line: trailer.line, column: 'rows', value: trailer.rows, expected });
-    }
-  }
-
-  /** What was read so far. */
   function read(sha256: string): Pick<ReadingResult, 'counts' | 'skipped'> {
     const counts = {
       sha256,
@@ -238,17 +223,14 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
     isOver: () => isOver,
     /** @returns a batch once it is full, or after many rows that have no place in it */
     take(entry: RawEntry): RowBatch | null {
-      if (trailer !== null) {
-        fail({ line: entry.line, ...NO_VALUE, expected: 'no lines after the end_of_export line' });
-        return null;
-      }
+      if (trailer !== null)
+        return fail({ line: entry.line, ...NO_VALUE, expected: 'no lines after the end_of_export line' });
       switch (entry.kind) {
         case 'trailer':
           trailer = entry;
           return null;
         case 'bad file':
-          fail({ line: entry.line, ...entry.error });
-          return null;
+          return fail({ line: entry.line, ...entry.error });
         case 'bad row':
           rows += 1;
           if (rows > rows_to_skip) addBad(entry.line, [entry.error], entry.text);
@@ -257,12 +239,17 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
           rows += 1;
           if (rows > rows_to_skip) check(entry);
       }
-      const isFull = batch.rows >= BATCH_ROWS_MAX || rows - rowsThrough >= ROWS_THROUGH_MAX;
+      const isFull = batch.rows() >= BATCH_ROWS_MAX || rows - rowsThrough >= ROWS_THROUGH_MAX;
       return isFull ? rest() : null;
     },
-    /** Checks the trailer and the share of bad rows. */
     finish(): void {
-      checkTrailer();
+      if (trailer === null) {
+        if (order.require_trailer && !formOf(file.name).startsWith('csv') && !isOver)
+          fail({ line: 0, ...NO_VALUE, expected: 'a last line {"end_of_export":true,"rows":N}' });
+      } else if (trailer.rows !== rows) {
+        const expected = `${rows}, the number of rows in the file`;
+        fail({ line: trailer.line, column: 'rows', value: trailer.rows, expected });
+      }
       // Where most rows are bad, the writer is at fault, and somebody must know.
       const isMostlyBad = bad.rows > BAD_ROWS_IN_ANY_FILE && bad.rows > rows / 10;
       if (isBad() || !(isMostlyBad || bad.rows > BAD_ROWS_MAX)) return;

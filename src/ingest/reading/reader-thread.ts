@@ -24,18 +24,14 @@ export interface ReaderCalls {
 
 /** @param key signs the addresses of photos */
 export function runReader(port: MessagePort, key: Uint8Array): void {
-  serveCalls<ReaderCalls>(port, {
-    read: ({ order, port: batches }, tell) => read(order, batches, key, tell),
-  });
+  serveCalls<ReaderCalls>(port, { read: ({ order, port: own }, tell) => read(order, own, key, tell) });
 }
-
-class Cancelled extends Error {}
 
 async function read(order: ReaderOrder, port: MessagePort, key: Uint8Array, tell: (rows: number) => void) {
   /** The memory of batches that were applied. */
   const memory: ArrayBuffer[] = [];
+  const cancelled = new AbortController();
   let inFlight = 0;
-  let isCancelled = false;
   let wake = () => {};
   port.on('message', (applied: ArrayBuffer) => {
     memory.push(applied);
@@ -43,17 +39,14 @@ async function read(order: ReaderOrder, port: MessagePort, key: Uint8Array, tell
     wake();
   });
   port.on('close', () => {
-    isCancelled = true;
+    cancelled.abort();
     wake();
   });
-  const requireWanted = () => {
-    if (isCancelled) throw new Cancelled();
-  };
   const onBatch = async (batch: RowBatch) => {
-    while (inFlight === BATCHES_IN_FLIGHT_MAX && !isCancelled)
+    while (inFlight === BATCHES_IN_FLIGHT_MAX && !cancelled.signal.aborted)
       await new Promise<void>((resolve) => (wake = resolve));
     inFlight += 1;
-    requireWanted();
+    cancelled.signal.throwIfAborted();
     port.postMessage(batch, [batch.frame.buffer, batch.lines.buffer]);
   };
   try {
@@ -62,7 +55,7 @@ async function read(order: ReaderOrder, port: MessagePort, key: Uint8Array, tell
       memory,
       ...(order.check_only ? {} : { onBatch }),
       onProgress(rows) {
-        requireWanted();
+        cancelled.signal.throwIfAborted();
         tell(rows);
       },
     });

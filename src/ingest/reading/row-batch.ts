@@ -32,63 +32,54 @@ const LINES_BYTES = 1024 * 1024;
 const UNIT_BYTES_MAX = 3;
 const MARK_BYTE = BASE_URL_MARK.charCodeAt(0);
 
-export class BatchBuilder {
-  readonly #memory: ArrayBuffer[];
-  #lines: Buffer<ArrayBuffer>;
-  #end = 0;
-  #columns = emptyColumns();
+/** @param memory buffers to use first: allocating one costs as much as filling it */
+export function batchBuilder(memory: ArrayBuffer[] = []) {
+  let block = nextBlock();
+  let end = 0;
+  let columns = emptyColumns();
 
-  /** @param memory buffers to use first: allocating one costs as much as filling it */
-  constructor(memory: ArrayBuffer[] = []) {
-    this.#memory = memory;
-    this.#lines = this.#next();
+  function nextBlock(): Buffer<ArrayBuffer> {
+    const used = memory.pop();
+    return used === undefined ? Buffer.allocUnsafeSlow(LINES_BYTES) : Buffer.from(used);
   }
 
-  get rows(): number {
-    return this.#columns.ids.length;
+  function reserve(bytes: number): void {
+    if (end + bytes <= block.length) return;
+    const larger = Buffer.allocUnsafeSlow((end + bytes) * 2);
+    block.copy(larger, 0, 0, end);
+    block = larger;
   }
 
-  /** @param state the row, as its detection would be stored */
-  add(state: DetectionState): void {
-    const { ids, begins, ends, urls_withheld, exported_at_given, first_detected_at, filters } = this.#columns;
-    const head = rowHead(state);
-    this.#reserve((head.length + state.rendered.length + 1) * UNIT_BYTES_MAX);
-    this.#end += this.#lines.write(head, this.#end);
-    begins.push(this.#end);
-    this.#end += this.#lines.write(state.rendered, this.#end);
-    ends.push(this.#end);
-    this.#lines[this.#end] = NEWLINE;
-    this.#end += 1;
-    ids.push(state.id);
-    urls_withheld.push(state.url_withheld);
-    exported_at_given.push(state.exported_at_given);
-    first_detected_at.push(state.first_detected_at);
-    filters.push(...state.filters);
-  }
-
-  /** Begins the next batch. @param rowsThrough rows of the file so far */
-  take(rowsThrough: number, unknownRows: UnknownRows = {}): RowBatch {
-    const lines = this.#lines.subarray(0, this.#end);
-    // Only photos have the mark.
-    const frame = encodeFrame('lines', lines.includes(MARK_BYTE) ? escapeMark(textOf(lines)) : lines);
-    const batch = { rowsThrough, unknownRows, frame, lines, ...this.#columns };
-    this.#columns = emptyColumns();
-    this.#lines = this.#next();
-    this.#end = 0;
-    return batch;
-  }
-
-  #next(): Buffer<ArrayBuffer> {
-    const memory = this.#memory.pop();
-    return memory === undefined ? Buffer.allocUnsafeSlow(LINES_BYTES) : Buffer.from(memory);
-  }
-
-  #reserve(bytes: number): void {
-    if (this.#end + bytes <= this.#lines.length) return;
-    const larger = Buffer.allocUnsafeSlow((this.#end + bytes) * 2);
-    this.#lines.copy(larger, 0, 0, this.#end);
-    this.#lines = larger;
-  }
+  return {
+    rows: () => columns.ids.length,
+    /** @param state the row, as its detection would be stored */
+    add(state: DetectionState): void {
+      const head = rowHead(state);
+      reserve((head.length + state.rendered.length + 1) * UNIT_BYTES_MAX);
+      end += block.write(head, end);
+      columns.begins.push(end);
+      end += block.write(state.rendered, end);
+      columns.ends.push(end);
+      block[end] = NEWLINE;
+      end += 1;
+      columns.ids.push(state.id);
+      columns.urls_withheld.push(state.url_withheld);
+      columns.exported_at_given.push(state.exported_at_given);
+      columns.first_detected_at.push(state.first_detected_at);
+      columns.filters.push(...state.filters);
+    },
+    /** Begins the next batch. @param rowsThrough rows of the file so far */
+    take(rowsThrough: number, unknownRows: UnknownRows = {}): RowBatch {
+      const lines = block.subarray(0, end);
+      // Only photos have the mark.
+      const frame = encodeFrame('lines', lines.includes(MARK_BYTE) ? escapeMark(textOf(lines)) : lines);
+      const batch = { rowsThrough, unknownRows, frame, lines, ...columns };
+      columns = emptyColumns();
+      block = nextBlock();
+      end = 0;
+      return batch;
+    },
+  };
 }
 
 /** What a row's detection has beside its text (see `DetectionState`). */

@@ -16,11 +16,7 @@ import { replay } from './replay.ts';
 type Tell = (progress: string) => void;
 
 const HANDLERS: {
-  readonly [Of in Kind]: (
-    ingest: Ingest,
-    request: RequestOf<Of>,
-    tell: Tell,
-  ) => Answers[Of] | Promise<Answers[Of]>;
+  [Of in Kind]: (ingest: Ingest, request: RequestOf<Of>, tell: Tell) => Answers[Of] | Promise<Answers[Of]>;
 } = {
   ...{ replay, dismiss, expect, gap },
   reset: (ingest, request) => reset(ingest, request).catch(refusedForFile),
@@ -29,11 +25,7 @@ const HANDLERS: {
 };
 
 /** @param tell called with the progress, in words @throws Refused `failed` with the reason if it cannot be done */
-export async function handleRequest(
-  ingest: Ingest,
-  request: IngestRequest,
-  tell: Tell,
-): Promise<Answers[Kind]> {
+export async function handleRequest(ingest: Ingest, request: IngestRequest, tell: Tell) {
   const isFromDrop = request.kind === 'replay' || request.kind === 'reset';
   const unlisted = isFromDrop ? unlistable(ingest.drop.root) : null;
   if (unlisted !== null) throw failed(unlisted);
@@ -67,10 +59,7 @@ async function reset(ingest: Ingest, request: RequestOf<'reset'>): Promise<Answe
 }
 
 /** The newest file in the drop folder for a window; null: there is none. The others are then read as corrections. */
-async function droppedFile(
-  { drop, writer, now }: Ingest,
-  request: RequestOf<'reset'>,
-): Promise<WaitingExport | 'still written' | null> {
+async function droppedFile({ drop, writer, now }: Ingest, request: RequestOf<'reset'>) {
   const known = { isRecorded: recordedIn(writer.db), heldBy: () => null };
   const [newest] = waitingFiles(drop, known)
     .exports.flatMap((dropped) => {

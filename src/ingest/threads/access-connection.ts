@@ -12,10 +12,7 @@ import type { DataFolder } from '../../store/folder.ts';
 
 const NAME = 'access.db';
 
-/**
- * The streams that exist, and the subscriptions whose account may see the addresses of print articles.
- * @param enabled the exports whose content types count
- */
+/** The streams of the enabled exports, and the subscriptions whose account may see the addresses of print articles. */
 export function readSubscribers(access: Database, enabled: readonly ExportName[]) {
   const subscriptions = listSubscriptions(access);
   const accounts = listAccounts(access).filter(({ print_metadata }) => print_metadata);

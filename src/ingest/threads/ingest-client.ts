@@ -11,13 +11,7 @@ import { callsTo, type Handlers, serveCalls } from '../../thread-call.ts';
 import { SECOND_MS } from '../../time.ts';
 import { INGEST_CONDITIONS } from '../reporting.ts';
 import { createDecidedEntry, endDecisions, noteDecided } from './decisions.ts';
-import {
-  type AskIngest,
-  type IngestCalls,
-  type IngestEvents,
-  type IngestSettings,
-  unserved,
-} from './ingest-messages.ts';
+import type { AskIngest, IngestCalls, IngestEvents, IngestSettings } from './ingest-messages.ts';
 
 /** What is done with what the thread tells. */
 export type ReportedEvents = Handlers<Omit<IngestEvents, 'proposed'>>;
@@ -34,6 +28,9 @@ export interface Passing {
 }
 
 const CHECK_EVERY_MS = paced(SECOND_MS);
+
+const REMOVAL_GOES_ON =
+  'The remaining rows are deleted as soon as Wirewatch runs again. To wait for that, run the command again.';
 
 /** Starts to load the code of the thread, early in a start, and opens no file: {@link startIngest} does. */
 export function bootIngestThread(): Worker {
@@ -120,7 +117,8 @@ export function startIngest(
     const served = await call('ask', request, tell).catch(async () => {
       const fault = await threadEnded;
       const why = fault === null ? 'Wirewatch stopped' : `Ingest ended with an error (${fault.message})`;
-      throw unserved(request.kind, why);
+      const next = request.kind === 'remove' ? REMOVAL_GOES_ON : 'Run the command again.';
+      throw failed(`${why} before this was completed. ${next}`);
     });
     if ('refused' in served) throw failed(served.refused);
     return served.answer as never;

@@ -58,14 +58,9 @@ export function ingester(options: IngesterOptions, drop: DropFolder, { db, log: 
   const isServing = settings.mode === 'serve';
   const rescanMs = settings.rescan_seconds * SECOND_MS;
   const folder = dataFolder(settings.data);
-  const writer = streamWriter({
-    db,
-    log: logWriter,
-    folder: folder.log,
-    now,
-    decisions,
-    onDelivered: (first_position, delivered_at) => send('delivered', { first_position, delivered_at }),
-  });
+  const onDelivered = (first_position: number, delivered_at: number) =>
+    send('delivered', { first_position, delivered_at });
+  const writer = streamWriter({ db, log: logWriter, folder: folder.log, now, decisions, onDelivered });
   const access = openAccessConnection(folder);
   // By a clock that is behind, files would look too far ahead, and those just read as old as what retention deletes.
   // Only windows prove that it is behind: delivery times stay ahead after a clock that was.
@@ -214,12 +209,8 @@ export function ingester(options: IngesterOptions, drop: DropFolder, { db, log: 
     const { errors: _, error_groups: __, ...more } = record.report;
     const isBad = outcome === 'failed' || outcome === 'refused';
     // A command prints the outcome itself.
-    log(isBad && isServing ? 'warn' : 'info', `file ${outcome}`, {
-      number,
-      file: name,
-      destination,
-      ...more,
-    });
+    const level = isBad && isServing ? 'warn' : 'info';
+    log(level, `file ${outcome}`, { number, file: name, destination, ...more });
     send('processed', processedFile(record));
     checkpointAfter(CHECKPOINT_BYTES);
   }
@@ -245,7 +236,6 @@ export function ingester(options: IngesterOptions, drop: DropFolder, { db, log: 
   }
 
   return {
-    /** @param cursor an authentic one that the log never issued */
     endLost(cursor: StreamPosition): void {
       lost.note(cursor);
       timer.wake();
@@ -257,7 +247,6 @@ export function ingester(options: IngesterOptions, drop: DropFolder, { db, log: 
         timer.wake();
       }),
     wake: () => timer.wake(),
-    /** Resolves when everything of this moment is processed. */
     rested: (): Promise<void> =>
       new Promise((resolve) => {
         resting.push(resolve);

@@ -9,7 +9,6 @@ import type { Mappings } from '../../exports/mapping.ts';
 import type { Compacted } from '../../log/compact.ts';
 import type { Mark } from '../../log/format.ts';
 import type { StreamPosition } from '../../log/version-epoch.ts';
-import { failed, type Refused } from '../../refused.ts';
 import type { ThreadCalls } from '../../thread-call.ts';
 import type { HoldRules } from '../../windows/ledger.ts';
 import type { ResettableStatus, WindowStatus } from '../../windows/window-states.ts';
@@ -40,14 +39,8 @@ export interface IngestSettings
   readonly copy: CopySettings | null;
 }
 
-export interface CopySettings {
-  readonly to: string;
-  readonly wait: boolean;
-  readonly standby: boolean;
-  readonly endpoint: string;
-  readonly region: string;
-  readonly credentials: string;
-}
+export type CopySettings = Readonly<Record<'to' | 'endpoint' | 'region' | 'credentials', string>> &
+  Readonly<Record<'wait' | 'standby', boolean>>;
 
 type OfWindow = { readonly export: ExportName; readonly window_start: number };
 
@@ -83,7 +76,6 @@ export interface ReplayCounts extends ApplyCounts {
   unreadable: { file: string; reason: string }[];
 }
 
-/** By kind of request. */
 export interface Answers {
   replay: ReplayCounts;
   reset: { readonly file: string; readonly outcome: string; readonly reason: string | null };
@@ -104,23 +96,10 @@ export type AskIngest = <Of extends Kind>(
   tell?: (progress: string) => void,
 ) => Promise<Answers[Of]>;
 
-/** Of a request that was not completed. @param why the first half of a sentence: `Wirewatch stopped` */
-export function unserved(kind: Kind, why: string): Refused {
-  const next =
-    kind === 'remove'
-      ? 'The remaining rows are deleted as soon as Wirewatch runs again. To wait for that, run the command again.'
-      : 'Run the command again.';
-  return failed(`${why} before this was completed. ${next}`);
-}
-
-/** The answer to a request, or why it was refused. */
 export type Served = { readonly answer: Answers[keyof Answers] } | { readonly refused: string };
 
 export interface IngestCalls {
-  /**
-   * Until it comes, the thread has only loaded its code. `isAgain`: whether a thread of this process had the database open
-   * before
-   */
+  /** Before it, the thread only loads its code. `isAgain`: whether a thread of this process had the database open before. */
   start(given: {
     readonly settings: IngestSettings;
     readonly decided: DecidedEntry;

@@ -17,15 +17,12 @@ import { WakeableTimer } from '../../wakeable-timer.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
 import { copyDecisions } from './decisions.ts';
 import { type Ingester, type IngesterOptions, ingester, Stopping } from './ingest-loop.ts';
-import type { CopySettings, IngestCalls, IngestEvents, IngestSettings, ToMain } from './ingest-messages.ts';
+import type { CopySettings, IngestCalls, IngestEvents, ToMain } from './ingest-messages.ts';
 import { waitForRoom } from './retry-pauses.ts';
 
 /** What a standby does in this thread, before it ingests (copy/standby.ts). */
 export interface Standby {
-  /**
-   * Follows the copy, if this machine is a standby, until it was promoted.
-   * @returns what to ingest with. @throws Stopping
-   */
+  /** Follows the copy, if this machine is a standby, until its promotion. @returns what to ingest with @throws Stopping */
   prepare(parts: StandbyParts): Promise<Recovered>;
   /** @throws Refused `failed` with the reason */
   promote(by: object): Promise<void>;
@@ -53,15 +50,18 @@ export function runIngester(port: MessagePort, standby: Standby): void {
     });
     const options = { settings, send, timer, decisions, stopped: stopped.signal, ...reporting };
     try {
+      const folder = dataFolder(settings.data);
       const drop = new DropFolder(settings.drop, settings, monotonicMs);
       const mayFollow = settings.copy?.standby === true;
       // Clients can read without it, and a standby does not need it.
       const prepare = async () => {
-        await requireSeparate(drop.root, usedFolders(dataFolder(settings.data), settings.photos));
+        await requireSeparate(drop.root, usedFolders(folder, settings.photos));
         drop.prepare(settings.mode === 'serve');
       };
       if (!mayFollow) await prepare();
-      if (isLogDamaged(settings)) await heal(options, standby);
+      // By the last `wirewatch verify`.
+      const verified = readScrubRecord(folder);
+      if (verified !== null && findingsOf(verified, 'log').length > 0) await heal(options, standby);
       let recovered = await recover(options, isAgain).catch(async (error) => {
         const isOfLog = error instanceof Refused && error.cause instanceof LogDamage;
         if (!isOfLog || !(await heal(options, standby))) throw error;
@@ -109,12 +109,6 @@ export function runIngester(port: MessagePort, standby: Standby): void {
     },
     stop: () => stopped.abort(new Stopping()),
   });
-}
-
-/** By the last `wirewatch verify`. */
-function isLogDamaged({ data }: IngestSettings): boolean {
-  const record = readScrubRecord(dataFolder(data));
-  return record !== null && findingsOf(record, 'log').length > 0;
 }
 
 /** @returns whether nothing of the log is damaged any more */

@@ -42,12 +42,7 @@ export function stuckFiles({ log, setCondition }: Reporting) {
      * @returns whether it was tried
      * @throws an error that does not concern one file
      */
-    async attempt(
-      kind: StuckKind,
-      key: string | number,
-      name: string,
-      work: () => unknown,
-    ): Promise<boolean> {
+    async attempt(kind: StuckKind, key: string | number, name: string, work: () => unknown) {
       const file = `${kind} ${key}`;
       if ((files.get(file)?.retryAtMs ?? 0) > performance.now()) return false;
       try {
@@ -55,17 +50,14 @@ export function stuckFiles({ log, setCondition }: Reporting) {
         forget(file);
       } catch (error) {
         const reason = reasonOfFile(error);
+        const fields = { file: name, err: plainError(error) };
         if (files.get(file)?.reason !== reason)
-          log('error', 'a file cannot be read or moved: check its permissions; trying again', {
-            file: name,
-            err: plainError(error),
-          });
+          log('error', 'a file cannot be read or moved: check its permissions; trying again', fields);
         files.set(file, { name, reason, retryAtMs: performance.now() + RETRY_MS });
       }
       report();
       return true;
     },
-    /** Forgets the files of a kind that are not among these. */
     keepOnly(kind: StuckKind, keys: readonly (string | number)[]): void {
       const kept = new Set(keys.map((key) => `${kind} ${key}`));
       for (const key of [...files.keys()]) if (key.startsWith(`${kind} `) && !kept.has(key)) forget(key);

@@ -194,7 +194,7 @@ drop/drop-folder.ts | ready-files | a changed file is checked again
 ingest/reading/read-export.ts | reading-settings | a file that fails is read no further
   [-bad.errors >= order.errors_max-]{+false+}
 drop/own-folder.ts | hostile-exporter | an own folder is no link
-  constants.O_DIRECTORY[- | constants.O_NOFOLLOW-]
+  constants.O_DIRECTORY[- | fs.constants.O_NOFOLLOW-]
 ingest/apply/backfill.ts | other-shapes | an archived file is replayed with the mapping of its first reading
   require_trailer: false, [-mapping, -]...bounds
 windows/window-states.ts | overdue-search | a window is missing a day after it was due
