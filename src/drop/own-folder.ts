@@ -132,9 +132,7 @@ function realPath(path: string): string {
   return real;
 }
 
-function isTrusted({ uid }: fs.Stats): boolean {
-  return uid === 0 || uid === process.geteuid?.();
-}
+const isTrusted = ({ uid }: fs.Stats): boolean => uid === 0 || uid === process.geteuid?.();
 
 /** An error of a system call, with paths that its reader knows. */
 function withPlainPaths(error: unknown, opened: readonly OpenFolder[]): unknown {
@@ -183,9 +181,7 @@ export function entriesIn(root: string, folder: string): fs.Dirent[] {
 }
 
 /** As long as nothing is in the archive, the disk of the drop folder may not be mounted. */
-export function hasArchive(root: string): boolean {
-  return entriesIn(root, 'archive').length > 0;
-}
+export const hasArchive = (root: string): boolean => entriesIn(root, 'archive').length > 0;
 
 export function isThereIn(root: string, path: string): boolean {
   return unlessCode(false, () => inDrop(root, path, isThere), 'ENOENT', 'ENOTDIR');
@@ -224,6 +220,4 @@ export function writeIn(root: string, path: string, text: string): void {
 }
 
 /** Whether the name in `.taken` is that of a draft. After a crash nobody completes it. */
-export function isDraft(name: string): boolean {
-  return name.startsWith(DRAFT);
-}
+export const isDraft = (name: string): boolean => name.startsWith(DRAFT);

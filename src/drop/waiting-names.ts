@@ -118,9 +118,7 @@ export function waitingWindows(drop: DropNames, exportName: ExportName): Readonl
   return new Set(files.flatMap(({ file }) => file.window_start ?? []));
 }
 
-function compareExports(a: Dropped<'export'>, b: Dropped<'export'>): number {
-  return compareFiles(a.file, b.file);
-}
+const compareExports = (a: Dropped<'export'>, b: Dropped<'export'>): number => compareFiles(a.file, b.file);
 
 /** The first `max` of any number of elements. */
 function firstOf<T>(compare: (a: T, b: T) => number, max: number) {

@@ -79,9 +79,7 @@ export function* framesOf(content: Buffer, name: string): Generator<Frame, undef
 }
 
 /** The lines of an intact frame, without their newlines. */
-export function decodeLines({ packed }: Frame): string[] {
-  return linesIn(zstdDecompressSync(packed));
-}
+export const decodeLines = ({ packed }: Frame): string[] => linesIn(zstdDecompressSync(packed));
 
 /** @param text lines, each with a newline at its end @throws LogDamage if that of the last one is missing */
 function linesIn(text: Buffer): string[] {
@@ -91,14 +89,10 @@ function linesIn(text: Buffer): string[] {
 }
 
 /** What the first line of a frame of kind `header` says. @throws LogDamage */
-export function headerIn(frame: Frame): unknown {
-  return parse(decodeLines(frame)[0] ?? '');
-}
+export const headerIn = (frame: Frame): unknown => parse(decodeLines(frame)[0] ?? '');
 
 /** The commit line at the end of a frame of that kind. @throws LogDamage */
-export function commitIn(frame: Frame): Commit {
-  return parseCommit(decodeLines(frame).at(-1) ?? '');
-}
+export const commitIn = (frame: Frame): Commit => parseCommit(decodeLines(frame).at(-1) ?? '');
 
 /** Adds a frame's checksum to that of the frames before it. */
 export function chainChecksum(before: number, checksum: number): number {

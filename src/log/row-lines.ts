@@ -39,9 +39,7 @@ const OWN_ADDRESS = `"image_url":"${MARK_ESCAPED}/`;
 const RENDERED_BEGINNING = '"content_type":';
 
 /** The line of a row up to its rendered match, which ends it. */
-export function rowHead(row: Omit<Written, 'rendered'>): string {
-  return `{"row":"${row.id}",${ownMembers(row)}`;
-}
+export const rowHead = (row: Omit<Written, 'rendered'>): string => `{"row":"${row.id}",${ownMembers(row)}`;
 
 export function changedLine(row: Written, position: number, version: number): string {
   return `{"changed":"${row.id}","position":${position},"version":${version},${ownMembers(row)}${escapeMark(row.rendered)}\n`;
@@ -55,18 +53,12 @@ export function createdLine(rows: number, position: number, version: number): st
   return `{"created":${rows},"position":${position},"version":${version}}\n`;
 }
 
-export function passedLine(rows: number): string {
-  return `{"passed":${rows}}\n`;
-}
+export const passedLine = (rows: number): string => `{"passed":${rows}}\n`;
 
-export function removedLine(subscription: number): string {
-  return `{"removed":${subscription}}\n`;
-}
+export const removedLine = (subscription: number): string => `{"removed":${subscription}}\n`;
 
 /** JSON text cannot have raw control characters. @param text any number of rendered matches */
-export function escapeMark(text: string): string {
-  return text.replaceAll(BASE_URL_MARK, MARK_ESCAPED);
-}
+export const escapeMark = (text: string): string => text.replaceAll(BASE_URL_MARK, MARK_ESCAPED);
 
 function ownMembers({ exported_at_given, url_withheld }: Omit<Written, 'rendered'>): string {
   const given = exported_at_given === null ? '' : `"exported_at_given":${JSON.stringify(exported_at_given)},`;
@@ -104,6 +96,4 @@ function isMatch(line: object): line is Match {
   return 'content_type' in line && 'article' in line && 'strength' in line && 'source' in line;
 }
 
-function textOrNull(value: unknown): string | null {
-  return typeof value === 'string' ? value : null;
-}
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);

@@ -47,9 +47,7 @@ export function listSegments(folder: string): Segment[] {
 }
 
 /** The folder for the draft of a rewritten log (compact.ts); call {@link tidyLog} first. */
-export function draftOf(log: string): string {
-  return join(log, 'draft');
-}
+export const draftOf = (log: string): string => join(log, 'draft');
 
 /**
  * Makes the draft of a snapshot, which is durable and verified, the beginning of the log: one rename decides. A crash

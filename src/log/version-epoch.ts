@@ -50,9 +50,7 @@ export function positionBeyond(known: number, nowMs: number, epochs: number): nu
   );
 }
 
-export function numberOfEpoch(epoch: number): number {
-  return Math.floor(epoch / MARK_MS);
-}
+export const numberOfEpoch = (epoch: number): number => Math.floor(epoch / MARK_MS);
 
 const selectEpochs = preparedOnce<{ number: number; at: number }>(`
   SELECT number, at FROM version_epoch ORDER BY number`);
@@ -75,9 +73,7 @@ const selectMonthBefore = preparedOnce<{ position: number | null }>(`
   WHERE delivered_at <= (SELECT max(delivered_at) FROM delivery) - ${UNKNOWN_PART_MS}`);
 
 /** The position after which the changes of the last 31 days of the log begin: clients may have missed those. */
-export function monthBeforeEnd(db: Database): number {
-  return selectMonthBefore(db).get()?.position ?? 0;
-}
+export const monthBeforeEnd = (db: Database): number => selectMonthBefore(db).get()?.position ?? 0;
 
 /** When versions were raised, in order, epoch milliseconds: once for each number, also those of abandoned histories. */
 export function epochTimes(db: Database): number[] {
@@ -87,9 +83,7 @@ export function epochTimes(db: Database): number[] {
 }
 
 /** How many version epochs are in a version, by its position: those that had begun. */
-export function epochsIn(db: Database, position: number): number {
-  return selectAt(db).get(position)?.number ?? 0;
-}
+export const epochsIn = (db: Database, position: number): number => selectAt(db).get(position)?.number ?? 0;
 
 /** The name of the epoch that issues a position: its number, and the last digits of its time. 0: there was none yet. */
 export function epochAt(db: Database, position: number): number {

@@ -133,9 +133,7 @@ export function settleWal(path: string): boolean {
   return true;
 }
 
-export function walBytes({ name }: Database): number {
-  return sizeOf(walPath(name));
-}
+export const walBytes = ({ name }: Database): number => sizeOf(walPath(name));
 
 /** Writes the marker, unless that of an incomplete checkpoint is there. */
 function mark(db: Database): void {

@@ -18,9 +18,7 @@ export class DatabaseBehind extends Error {
 }
 
 /** Also of an error from another thread, where its class is lost. */
-export function isBehind(error: unknown): boolean {
-  return errorCode(error) === 'DATABASE_BEHIND';
-}
+export const isBehind = (error: unknown): boolean => errorCode(error) === 'DATABASE_BEHIND';
 
 /**
  * The schema format in the header of the file, and names in its schema, for which SQLite has no code of its own. The statements

@@ -28,9 +28,7 @@ export interface Schema {
 export class UnknownSchema extends Refused {}
 
 /** The `user_version` of a schema: any change to its text gives another one. */
-function schemaVersion({ sql }: Schema): number {
-  return crc32(sql) % 0x7fffffff;
-}
+const schemaVersion = ({ sql }: Schema): number => crc32(sql) % 0x7fffffff;
 
 /** How long a reader waits for a schema change, and a writer for the write of another process. */
 const READER_BUSY_MS = 250;
@@ -293,9 +291,7 @@ export function integrityError(db: Database): string | null {
   return found === 'ok' ? null : found;
 }
 
-export function isEmpty(path: string): boolean {
-  return existsSync(path) && sizeOf(path) === 0;
-}
+export const isEmpty = (path: string): boolean => existsSync(path) && sizeOf(path) === 0;
 
 /** If SQLite opened an empty file, it would delete the write-ahead log beside it, which may hold the last changes. */
 export function emptied(path: string): Refused {
@@ -320,6 +316,4 @@ export function removeDatabase(path: string): void {
   rmSync(path, { force: true });
 }
 
-export function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-}
+export const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;

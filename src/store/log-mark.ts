@@ -16,9 +16,7 @@ export function readLogMark(db: Database): LogMark | null {
 }
 
 /** The mark of a database that may be damaged; null also if it cannot be read. */
-export function readLogMarkOf(path: string): LogMark | null {
-  return inspected(path, null, readLogMark);
-}
+export const readLogMarkOf = (path: string): LogMark | null => inspected(path, null, readLogMark);
 
 /** In the transaction that applies the entry. */
 export function setLogMark(db: Database, { entry, id }: LogMark): void {
@@ -37,9 +35,7 @@ export function waitsForCopy(db: Database): boolean {
 }
 
 /** What a database says that may be damaged; false also if it cannot be read. */
-export function waitsForCopyIn(path: string): boolean {
-  return inspected(path, false, waitsForCopy);
-}
+export const waitsForCopyIn = (path: string): boolean => inspected(path, false, waitsForCopy);
 
 /** Call it within a transaction. */
 export function setWaitsForCopy(db: Database, waits: boolean): void {

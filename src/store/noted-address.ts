@@ -22,9 +22,7 @@ export function noteAddress({ address }: DataFolder, url: string, onFailure: (re
 }
 
 /** Of the process that noted its address; null if none did. */
-export function readProcessId(folder: DataFolder): number | null {
-  return Number(noted(folder)[1]) || null;
-}
+export const readProcessId = (folder: DataFolder): number | null => Number(noted(folder)[1]) || null;
 
 function noted({ address }: DataFolder): string[] {
   return unlessCode([], () => readFileSync(address, 'utf8').split('\n'), 'ENOENT');

@@ -19,9 +19,7 @@ const WORD = 2 ** 32;
 const COMMA = Buffer.from(',');
 
 /** Odd factors: no change of one half of the place leaves the result as it was. */
-function hashOf(place: number): number {
-  return Math.imul(place, 0x9e3779b1) ^ Math.imul(place / WORD, 0x85ebca6b);
-}
+const hashOf = (place: number): number => Math.imul(place, 0x9e3779b1) ^ Math.imul(place / WORD, 0x85ebca6b);
 
 /** @param parts of the text, UTF-8; @returns a signed integer of 32 bits: SQLite stores it in four bytes */
 export function rowChecksum(place: number, ...parts: readonly (Uint8Array | string)[]): number {
@@ -34,9 +32,7 @@ export function requireChecksum({ place, body, checksum }: StoredText): void {
   if (rowChecksum(place, body) !== checksum) throw damaged();
 }
 
-function damaged(): DatabaseDamage {
-  return new DatabaseDamage('a stored detection does not match its checksum');
-}
+const damaged = (): DatabaseDamage => new DatabaseDamage('a stored detection does not match its checksum');
 
 /**
  * An aggregate for {@link requireChecksums}, of the rows whose texts the same aggregation joins by commas: of each row
@@ -66,9 +62,7 @@ export function requireChecksums(data: Buffer, places: readonly number[], seals:
 }
 
 /** @param list of `group_concat`: `1,2,…` */
-export function numbersOf(list: string): number[] {
-  return JSON.parse(`[${list}]`);
-}
+export const numbersOf = (list: string): number[] => JSON.parse(`[${list}]`);
 
 /** The polynomial of CRC-32, its bits reversed as in all that follows: the highest bit is that of x^0. */
 const POLYNOMIAL = 0xedb88320 | 0;

@@ -16,13 +16,9 @@ export function placeOf(ordinal: number, sequence: number): number {
   return ordinal * SEQUENCES + sequence;
 }
 
-export function ordinalOf(place: number): number {
-  return Math.floor(place / SEQUENCES);
-}
+export const ordinalOf = (place: number): number => Math.floor(place / SEQUENCES);
 
-export function sequenceOf(place: number): number {
-  return place % SEQUENCES;
-}
+export const sequenceOf = (place: number): number => place % SEQUENCES;
 
 /** The places of a stream: from `first` up to, but not including, `end`. */
 export function placesOf(ordinal: number): { readonly first: number; readonly end: number } {

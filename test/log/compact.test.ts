@@ -217,6 +217,4 @@ test('a crash at any moment leaves the old log or the new one', async () => {
   }
 });
 
-function withoutMark({ log_mark: _, ...others }: ReturnType<typeof contentOfDetections>) {
-  return others;
-}
+const withoutMark = ({ log_mark: _, ...others }: ReturnType<typeof contentOfDetections>) => others;

@@ -76,13 +76,9 @@ describe('a page', () => {
   });
 });
 
-function textOf(row: Row | undefined) {
-  return row && { body: row.body, checksum: row.checksum };
-}
+const textOf = (row: Row | undefined) => row && { body: row.body, checksum: row.checksum };
 
-function withBit(value: number, bit: number): number {
-  return Number(BigInt(value) ^ (1n << BigInt(bit)));
-}
+const withBit = (value: number, bit: number): number => Number(BigInt(value) ^ (1n << BigInt(bit)));
 
 test('a text in two parts has the checksum of the whole, and SQL lists what is compared', () => {
   const place = 2 ** 34 + 1;

@@ -13,14 +13,10 @@ const SELECT_ORPHANS = 'SELECT orphans FROM version_epoch';
 const SET_READ = `UPDATE version_epoch SET orphans = 'read' WHERE orphans = 'to read'`;
 
 /** Whether archived files are, or were, read again: then one without a record may have been taken long before. */
-export function hasHadOrphans(db: Database): boolean {
-  return orphansOf(db).some((orphans) => orphans !== 'left');
-}
+export const hasHadOrphans = (db: Database): boolean => orphansOf(db).some((orphans) => orphans !== 'left');
 
 /** What becomes of them after each lost end. */
-function orphansOf(db: Database): string[] {
-  return db.prepare<[], string>(SELECT_ORPHANS).pluck().all();
-}
+const orphansOf = (db: Database): string[] => db.prepare<[], string>(SELECT_ORPHANS).pluck().all();
 
 /** Once after every lost end that asks for it, between transactions. @throws if some could not be moved */
 export function moveOrphaned(files: Ingest): void {

@@ -39,9 +39,7 @@ export function openAccessConnection(folder: DataFolder) {
 }
 
 /** Whether an error, also one that comes from the thread, is of access.db. */
-export function isOfAccess(error: Error): boolean {
-  return 'database' in error && error.database === NAME;
-}
+export const isOfAccess = (error: Error): boolean => 'database' in error && error.database === NAME;
 
 function marked<Result>(work: () => Result): Result {
   try {
