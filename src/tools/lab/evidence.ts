@@ -75,9 +75,7 @@ export function pairs(requests: readonly RequestRecord[], { moments }: Evidence)
 
 /** Requests for changes, each with the next one of the same filters. */
 export function chains(evidence: Evidence): Pair[] {
-  const changes = evidence.requests.filter(
-    ({ endpoint, method }) => endpoint === 'listChanges' && method === 'GET',
-  );
+  const changes = evidence.requests.filter(({ endpoint }) => endpoint === 'listChanges');
   return [...Map.groupBy(changes, filtersOf).values()].flatMap((group) => pairs(group, evidence));
 }
 

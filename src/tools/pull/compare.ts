@@ -75,7 +75,6 @@ export async function compareCopy(work: Work) {
   for await (const { body } of api.pages(CHANGES, ChangesPage, query))
     for (const { id } of body.data) if (found.delete(id)) changed_since += 1;
   return {
-    /** Detections of the copy. */
     detections,
     /** Detections that differ, but changed after the copy was updated. */
     changed_since,

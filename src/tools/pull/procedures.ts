@@ -19,7 +19,6 @@ export const PERIOD = '/v1/detections';
 /** `since` goes back 31 days; a day is reserved for waits before the stream begins. */
 const SINCE_AGE_MS_MAX = 30 * DAY_MS - AHEAD_MS_MAX;
 
-/** What the key reads. */
 export type Start = Awaited<ReturnType<typeof readStart>>;
 
 export interface Work {
@@ -120,7 +119,6 @@ async function planWalk({ api, copy, start, onPage }: Work): Promise<void> {
   if (JSON.stringify(next) !== JSON.stringify(position)) copy.store([], next);
 }
 
-/** Reads the planned periods. */
 async function finishWalk({ api, copy, onPage }: Work): Promise<void> {
   const { steps = [], cursor = null } = copy.position().walk ?? {};
   for (const [index, step] of steps.entries()) {
