@@ -71,7 +71,6 @@ export function createMetrics(counts: Pick<RequestCounts, 'answered' | 'refuse'>
   } satisfies RequestMetrics & Record<string, unknown>;
 }
 
-/** The gauges, made for each answer. */
 async function gaugesText(sources: GaugeSources): Promise<string> {
   const registry = new Registry();
   const known = { ...sources, ...(await readOnce(sources)) };

@@ -7,7 +7,7 @@ import { counted } from '../counted.ts';
 import type { OperationForm } from '../operations/table.ts';
 import { commandWords } from './command-line.ts';
 import { windowTime } from './format.ts';
-import { enteredIn, inputs, type Option, operationFields } from './forms.ts';
+import { type Choices, enteredIn, inputs, operationFields } from './forms.ts';
 import { Code, Dialog, failed } from './parts.ts';
 import { refusalOf, send } from './server.ts';
 
@@ -20,8 +20,8 @@ interface Subject {
   readonly isAlone?: boolean;
   /** The subject as it is: its members are the first values of a change. */
   readonly present?: object;
-  /** Values to choose from, by member, where the subject limits them. */
-  readonly choices?: Readonly<Record<string, readonly Option[]>>;
+  /** Where the subject limits them. */
+  readonly choices?: Choices;
 }
 
 interface Asked extends Subject {

@@ -17,8 +17,6 @@ export type { DetectionEntry, DetectionsPage } from './detections.ts';
 export type { Action, WindowLetter } from './windows.ts';
 export type { ExportName };
 
-export type Time = string;
-
 /** `POST session` {token}: redeems a link (`/#login=TOKEN`); 401 when it was used or has expired. */
 export interface SessionBegun {
   /** Shown only once. The app keeps it for its origin, host and port, and sends it with every request. */
@@ -29,7 +27,7 @@ export interface SessionBegun {
 export interface Session {
   readonly name: string;
   readonly read_only: boolean;
-  readonly expires_at: Time;
+  readonly expires_at: string;
   readonly version: string;
   /** It has sample data. */
   readonly demo: boolean;
@@ -62,8 +60,7 @@ export type ManualTopic = View<'manual/topic'>;
 
 /** `GET lab`: what a lab does to its clients. 404 unless it is a lab. */
 export interface LabState {
-  /** The lab's clock. */
-  readonly now: Time;
+  readonly now: string;
   readonly seed: string;
   /** In the order in which they were added: the first that matches a request takes effect. */
   readonly faults: readonly {
