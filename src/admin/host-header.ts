@@ -13,9 +13,7 @@ import { isIP } from 'node:net';
 const PRIVATE_NAME = /(^[^.]+|\.(localhost|internal|home\.arpa))$/;
 
 /** The names of this machine, and `[admin] host`. */
-export function ownNames(host: string, machine: string): string[] {
-  return [host, machine, `${machine}.local`];
-}
+export const ownNames = (host: string, machine: string) => [host, machine, `${machine}.local`];
 
 /**
  * The names in a certificate. They are safe over TLS: the certificate is not valid for a foreign name. A suffix begins

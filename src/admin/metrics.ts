@@ -233,10 +233,6 @@ function lastRequests({ keys, keyUses }: Sources): Reading {
   });
 }
 
-function secondsOf(time: string | null | undefined): number | null {
-  return inSeconds(parseInstant(time ?? ''));
-}
+const secondsOf = (time: string | null | undefined) => inSeconds(parseInstant(time ?? ''));
 
-function inSeconds(ms: number | null): number | null {
-  return ms === null ? null : ms / SECOND_MS;
-}
+const inSeconds = (ms: number | null) => (ms === null ? null : ms / SECOND_MS);

@@ -4,6 +4,7 @@ import { createContext, type TargetedEvent, type VNode } from 'preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
 import type { Action, Outcome } from '../admin/console/api.ts';
 import { counted } from '../counted.ts';
+import { isObject } from '../is-object.ts';
 import type { OperationForm } from '../operations/table.ts';
 import { commandWords } from './command-line.ts';
 import { windowTime } from './format.ts';
@@ -153,7 +154,7 @@ function Made({ outcome, onClose }: { outcome: Outcome; onClose: () => void }): 
 }
 
 function keyIn({ value }: Outcome): string | null {
-  const key = typeof value === 'object' && value !== null && 'key' in value ? value.key : null;
+  const key = isObject(value) ? value.key : null;
   return typeof key === 'string' ? key : null;
 }
 

@@ -21,9 +21,7 @@ const OUTCOMES: Readonly<Record<FileOutcome, readonly [MarkName, string]>> = {
   refused: ['warning', 'refused'],
 };
 
-function outcome(kind: FileOutcome): VNode {
-  return state(...OUTCOMES[kind]);
-}
+const outcome = (kind: FileOutcome) => state(...OUTCOMES[kind]);
 
 export function Files({ route }: { route: Route }): VNode {
   const [opened, setOpened] = useState<number | null>(null);

@@ -53,10 +53,7 @@ export function inputs(fields: readonly Field[], filters?: URLSearchParams): VNo
   });
 }
 
-/**
- * The fields of an operation: of the members that it shows and that are not given.
- * @param first their first values
- */
+/** The fields of an operation: of the members that it shows and that are not given. @param first their first values */
 export function operationFields(
   { members, fields }: OperationForm,
   given: object,

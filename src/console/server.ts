@@ -19,9 +19,7 @@ const NO_ANSWER = 'Wirewatch does not answer. Check that it runs and can be reac
 let aheadMs = 0;
 
 /** The appliance's clock, epoch milliseconds: ages are calculated with it, whatever the browser's clock shows. */
-export function serverNow(): number {
-  return Date.now() + aheadMs;
-}
+export const serverNow = () => Date.now() + aheadMs;
 
 /** The place of the session's secret. All tabs of an origin share it; a server at another port cannot read it. */
 const SECRET = 'wirewatch-session';

@@ -178,8 +178,7 @@ describe('a client', NEEDED, () => {
 });
 
 test('health is 503: healthcheck shows why', async () => {
-  const shown = run('health');
-  assert.match(shown, /degraded: .*newswire.*wirewatch /s);
+  assert.match(run('health'), /degraded: .*newswire.*wirewatch /s);
 });
 
 test('it does not start with a damaged log: new logs lose nothing, nor does a backup that has what is damaged', async () => {

@@ -69,14 +69,10 @@ export function readLive(sources: Sources, { query }: Read): DetectionsPage {
   return { detections: entriesOf(sources, rows), next: null, searched_to: null, total };
 }
 
-function isFiltered(filters: DetectionFilters): boolean {
-  return filterSql(filters).sql !== '';
-}
+const isFiltered = (filters: DetectionFilters) => filterSql(filters).sql !== '';
 
 /** As the API names itself. */
-function baseUrlOf({ config, live }: Sources): Buffer {
-  return jsonBaseUrl(config.server.base_url || live.url);
-}
+const baseUrlOf = ({ config, live }: Sources) => jsonBaseUrl(config.server.base_url || live.url);
 
 function entriesOf(sources: Sources, rows: readonly StreamRow[]): DetectionEntry[] {
   const baseUrl = baseUrlOf(sources);

@@ -257,6 +257,4 @@ function numberedId(draw: Draws, purpose: string, window: number, number: number
 }
 
 /** From 0 to `count` - 1, mostly low: most matches concern the few latest and biggest items. */
-function skewed(prng: Prng, count: number): number {
-  return Math.floor(prng.unit() ** 2 * count);
-}
+const skewed = (prng: Prng, count: number) => Math.floor(prng.unit() ** 2 * count);

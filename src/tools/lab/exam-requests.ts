@@ -243,10 +243,6 @@ function gapsAsked({ requests }: Evidence): Result {
 }
 
 /** Every `since` counts as the same start: a client may calculate it from its clock each time. */
-function startOf({ parameters }: RequestRecord): string {
-  return parameters.cursor ?? 'since';
-}
+const startOf = ({ parameters }: RequestRecord) => parameters.cursor ?? 'since';
 
-function seconds(ms: number): string {
-  return `${(ms / SECOND_MS).toFixed(1)} s`;
-}
+const seconds = (ms: number) => `${(ms / SECOND_MS).toFixed(1)} s`;

@@ -186,12 +186,10 @@ class Exam extends Watch {
   async #lowerVersion(): Promise<void> {
     const { ask, copy } = this.options;
     if (copy === null) return;
-    const detections = await this.#expected();
-    const text = detections.findLast(({ content_type }) => content_type === 'text');
+    const text = (await this.#expected()).findLast(({ content_type }) => content_type === 'text');
     if (text === undefined) return;
     const { id, version, strength } = text;
-    const other = strength.score >= 50 ? 10 : 90;
-    await ask('correct', { id, score: other });
+    await ask('correct', { id, score: strength.score >= 50 ? 10 : 90 });
     await this.caughtUp();
     const { cursor } = this;
     await ask('correct', { id, score: strength.score });

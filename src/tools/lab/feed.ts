@@ -73,8 +73,7 @@ export function createFeed(seed: string, config: Config, parts: () => LabParts) 
     throw failed(`no window of ${exportName} in the last 90 days is free for this`);
   }
 
-  async function dropNew(windowMs: number, wanted: Wanted) {
-    const { rows = ROWS_DEFAULT, export: only, subscription } = wanted;
+  async function dropNew(windowMs: number, { rows = ROWS_DEFAULT, export: only, subscription }: Wanted) {
     if (subscription !== undefined) requireSubscription(subscription);
     const exports = READING_ORDER.filter((name) => only === undefined || name === only);
     const drawnMs = FIRST_WINDOW_MS + drops * WINDOW_MS;

@@ -8,6 +8,7 @@
  */
 import { hash } from 'node:crypto';
 import { Value } from '@sinclair/typebox/value';
+import { isObject } from '../../is-object.ts';
 import { SECOND_MS } from '../../time.ts';
 import { ChangesPage, type Detection, LIMIT, PeriodPage } from './api.ts';
 import { type Copy, Stream } from './copy.ts';
@@ -112,6 +113,6 @@ function digestOf(row: Detection): string {
 /** Members in the order of their names: the lines of another client may have any. */
 function comparedValue(name: string, value: unknown): unknown {
   if (name === 'image_url' && typeof value === 'string') return value.replace(OWN_ADDRESS, '$1');
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

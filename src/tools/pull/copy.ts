@@ -49,9 +49,7 @@ export interface Copy extends Disposable {
 }
 
 /** The JSON of a detection without `event`, which belongs to the stream. */
-function bodyOf({ event: _, ...detection }: Detection): string {
-  return JSON.stringify(detection);
-}
+const bodyOf = ({ event: _, ...detection }: Detection) => JSON.stringify(detection);
 
 /** @param place in the copy, for the message; @throws Refused `failed` for text that is not a detection */
 function readDetection(text: string, place: string): Detection {
@@ -122,8 +120,7 @@ export function refusedIn(path: string, isRead: boolean, error: unknown): unknow
     return refused(`was not made by this version of pull. ${isRead ? lines : `${another}.`}`);
   }
   if (isForbidden(error) || isErrorCode(error, 'EROFS')) {
-    const isOfSqlite = errorCode(error).startsWith('SQLITE');
-    const reason = isOfSqlite ? 'permission denied' : reasonOf(error, path);
+    const reason = errorCode(error).startsWith('SQLITE') ? 'permission denied' : reasonOf(error, path);
     return refused(`cannot be opened: ${reason}. ${another}.`);
   }
   return isDamage(error)

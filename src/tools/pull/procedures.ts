@@ -80,8 +80,7 @@ export async function beginFull({ api, copy, start, onPage }: Work): Promise<voi
   const { data, next_cursor } = (await api.get(CHANGES, ChangesPage, { since, limit: 1 })).body;
   const walk = steps.length > 0 ? { steps, cursor: null } : null;
   const streams = readStreams(start).map(streamName);
-  const stored = copy.store(data, { cursor: next_cursor, walk, streams });
-  onPage('change stream', data.length, stored);
+  onPage('change stream', data.length, copy.store(data, { cursor: next_cursor, walk, streams }));
 }
 
 /**
