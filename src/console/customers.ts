@@ -58,8 +58,7 @@ function subscriptionTable(subscriptions: readonly Subscription[]): VNode {
 }
 
 function rightOptions({ id, content_types: types }: Subscription): Option[] {
-  const single =
-    types.length > 1 ? types.map((type): Option => [`${id}:${type}`, `${id}, ${type} only`]) : [];
+  const single = types.length > 1 ? types.map((one): Option => [`${id}:${one}`, `${id}, ${one} only`]) : [];
   return [[`${id}`, `${id}, every content type`], ...single];
 }
 

@@ -27,10 +27,7 @@ export interface Field {
 
 /** Options after a first one that means no filter. */
 export function choices(any: string, listed: readonly (string | Option)[]): Option[] {
-  return [
-    ['', any],
-    ...listed.map((option): Option => (typeof option === 'string' ? [option, option] : option)),
-  ];
+  return [['', any], ...listed.map((one): Option => (typeof one === 'string' ? [one, one] : one))];
 }
 
 /** @param filters their values, if they are filters; without, only the first values are set, not those that follow */

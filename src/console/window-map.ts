@@ -77,8 +77,7 @@ function drawn(cells: readonly Cell[], placeOf: (index: number) => readonly [x: 
     paths.set(letter, `${paths.get(letter) ?? ''}${shape}`);
   });
   return [...paths].map(
-    ([letter, d]) =>
-      html`<path key=${letter} fill=${`var(--${LETTERS[letter][2]})`} fill-rule="evenodd" d=${d} />`,
+    ([key, d]) => html`<path key=${key} fill=${`var(--${LETTERS[key][2]})`} fill-rule="evenodd" d=${d} />`,
   );
 }
 

@@ -27,8 +27,7 @@ const LEGEND = ['d', 'e', 'f', 'h', 'm', 'l', 'a', '-'] as const;
 
 export function Windows({ route: { parameters } }: { route: Route }): VNode {
   const reading = useReading<WindowMap>('/console/windows', ['windows']);
-  const name: ExportName =
-    EXPORT_NAMES.find((known) => known === parameters.get('export')) ?? EXPORT_NAMES[0];
+  const name: ExportName = EXPORT_NAMES.find((one) => one === parameters.get('export')) ?? EXPORT_NAMES[0];
   const start = parameters.get('window');
   const here = (more: Record<string, string>) => linkTo('windows', { export: name, ...more });
   return html`<p class="lead soft">Each export brings a file every ten minutes. A window without data is a gap in what clients receive.</p>

@@ -18,6 +18,7 @@ import { until } from '../support/until.ts';
 
 const NAME = 'Grace Hopper';
 const USER = userInfo().username;
+const TERMS = { account: 'agency', name: 'x', scopes: ['detections:read'], subscriptions: ['7001'] };
 const WHO = `${USER} as "${NAME}"`;
 const appliance = await sharedAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
 let ui = await openConsole(appliance, '--as', NAME);
@@ -124,12 +125,7 @@ test('the first expected window is changed', async () => {
 });
 
 test('keys and accounts offer what their state allows', async () => {
-  const { value } = await ui.act('key create', {
-    account: 'agency',
-    name: 'Made here',
-    scopes: ['detections:read'],
-    subscriptions: ['7001:text'],
-  });
+  const { value } = await ui.act('key create', { ...TERMS, subscriptions: ['7001:text'] });
   const { id, key } = Object(value);
   const offered = async () => {
     const { accounts } = await ui.get<api.Customers>('customers');
@@ -151,13 +147,12 @@ test('keys and accounts offer what their state allows', async () => {
 });
 
 test('what no operation takes is refused with a problem document', async () => {
-  const terms = { account: 'agency', name: 'x', scopes: ['detections:read'], subscriptions: ['7001'] };
   for (const [operation, given, status] of [
-    ['key create', { ...terms, hash: 'x' }, 400],
-    ['key create', { ...terms, name: 'x'.repeat(100_000) }, 400],
+    ['key create', { ...TERMS, hash: 'x' }, 400],
+    ['key create', { ...TERMS, name: 'x'.repeat(100_000) }, 400],
     ['key create', null, 400],
     ['key create', [], 400],
-    ['key create', { ...terms, account: 'nobody' }, 409],
+    ['key create', { ...TERMS, account: 'nobody' }, 409],
     ['key delete', {}, 404],
     ['', {}, 404],
   ] as const) {

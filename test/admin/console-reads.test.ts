@@ -25,8 +25,7 @@ const HOSTILE = `<img src=x onerror="alert(1)">\u202e</script>'"&#0;${'x'.repeat
 const first = Math.floor((Date.now() - DAY_MS) / WINDOW_MS) * WINDOW_MS;
 const at = (count: number) => first + count * WINDOW_MS;
 const detectedAt = formatMs(first + 1000);
-const row = (members: Row) =>
-  newRow({ first_detected_at: detectedAt, last_scored_at: detectedAt, ...members });
+const row = (own: Row) => newRow({ first_detected_at: detectedAt, last_scored_at: detectedAt, ...own });
 const changed = row({ article_domain: 'one.example', source_id: 'urn:one', strength_score: 30 });
 const hostile = row({ article_domain: 'two.example', article_headline: HOSTILE, subscription_id: 7002 });
 

@@ -261,12 +261,10 @@ describe('the console in a browser', { skip }, () => {
   });
 
   test('what the audit trail lacks is said above what it has', async () => {
-    await answers<api.AuditPage>('history/audit', (trail) => ({
-      ...trail,
-      warning: 'number 2 cannot be shown',
-    }));
+    const warning = 'number 2 cannot be shown';
+    await answers<api.AuditPage>('history/audit', (trail) => ({ ...trail, warning }));
     await show('history');
-    await page.locator('p', { hasText: 'number 2 cannot be shown' }).waitFor();
+    await page.locator('p', { hasText: warning }).waitFor();
     await page.locator('tbody tr').first().waitFor();
   });
 

@@ -6,12 +6,7 @@ import { isDetectionId, streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../is-object.ts';
 import { deliveredAtMs } from '../../query/delivery.ts';
 import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
-import {
-  type DetectionFilters,
-  FILTER_PARAMETERS,
-  filterSql,
-  STREAM_PARAMETERS,
-} from '../../query/filters.ts';
+import { FILTER_PARAMETERS, filterSql, STREAM_PARAMETERS } from '../../query/filters.ts';
 import { knownStreams, newestRows, type StreamRow, versionRows } from '../../query/latest-rows.ts';
 import { defaulted, invalid, readParameters } from '../../query/parameters.ts';
 import type { Period } from '../../query/period.ts';
@@ -69,7 +64,7 @@ export function readLive(sources: Sources, { query }: Read): DetectionsPage {
   return { detections: entriesOf(sources, rows), next: null, searched_to: null, total };
 }
 
-const isFiltered = (filters: DetectionFilters) => filterSql(filters).sql !== '';
+const isFiltered = (asked: Parameters<typeof filterSql>[0]) => filterSql(asked).sql !== '';
 
 /** As the API names itself. */
 const baseUrlOf = ({ config, live }: Sources) => jsonBaseUrl(config.server.base_url || live.url);

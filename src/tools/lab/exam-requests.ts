@@ -96,11 +96,10 @@ function allowanceExits(evidence: Evidence): Result {
 
 /** Ends after certain error codes, and before the answers 400 and 401, with which a client may end. */
 function endsInError(evidence: Evidence, isAfter: (code: string | null) => boolean): Violation[] {
-  const last = evidence.invalidAfter ?? evidence.unauthorizedAfter ?? Number.POSITIVE_INFINITY;
-  return evidence.moments.flatMap(({ kind, code, after }) => {
-    const before = evidence.requests.findLast(
-      ({ number, endpoint }) => number <= after && endpoint === 'listChanges',
-    );
+  const { requests, moments, invalidAfter, unauthorizedAfter } = evidence;
+  const last = invalidAfter ?? unauthorizedAfter ?? Number.POSITIVE_INFINITY;
+  return moments.flatMap(({ kind, code, after }) => {
+    const before = requests.findLast(({ number, endpoint }) => number <= after && endpoint === 'listChanges');
     if (kind !== 'ended' || code === 0 || after > last || !isAfter(before?.code ?? null)) return [];
     return violation(`it ended with exit code ${code} after request ${after}`, after);
   });

@@ -205,9 +205,7 @@ class Exam extends Watch {
       await this.asks(last, ({ fault }) => fault === wall);
       const requests = await this.all();
       // A client that asked in between, or started again with since, did not meet the fault.
-      const wasDelivered = requests.some(
-        (request) => request.fault === lower && request.cursor_given === cursor,
-      );
+      const wasDelivered = requests.some((one) => one.fault === lower && one.cursor_given === cursor);
       const copied = (await copy()).versions.get(id) ?? null;
       if (wasDelivered) this.seen.lower = { id, delivered: version + 1, stored: version + 2, copied };
       await ask('fault clear', {});
@@ -272,9 +270,7 @@ class Exam extends Watch {
     const isNamed = ({ parameters }: RequestRecord) =>
       removed === undefined || parameters.subscription_id?.split(',').includes(removed) === true;
     // A client may learn of the removal from GET /v1/me, and never be refused.
-    await this.#watchRefused(
-      (request) => request.status === 400 || (isGoodPage(request) && !isNamed(request)),
-    );
+    await this.#watchRefused((one) => one.status === 400 || (isGoodPage(one) && !isNamed(one)));
     await ask('fault clear', {});
   }
 

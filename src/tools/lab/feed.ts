@@ -18,6 +18,7 @@ import {
 } from '../../detection/content-type.ts';
 import { formatDetectionId, streamOfId } from '../../detection/id.ts';
 import type { LabValues } from '../../operations/lab.ts';
+import { invalid } from '../../query/parameters.ts';
 import { failed, Refused } from '../../refused.ts';
 import { DAY_MS, formatMs, parseDuration, parseInstant, SECOND_MS, WINDOW_MS } from '../../time.ts';
 import { findWindow, listWindows } from '../../windows/ledger.ts';
@@ -63,7 +64,7 @@ export function createFeed(seed: string, config: Config, parts: () => LabParts) 
     const known = subscriptions.map(({ id }) => id);
     if (known.includes(subscription)) return;
     const expected = known.join(' or ') || 'none, since all are removed';
-    throw new Refused('invalid_request', `subscription: expected ${expected}, found ${subscription}`);
+    throw invalid(`subscription: expected ${expected}, found ${subscription}`);
   }
 
   function unknownWindow(exportName: ExportName, fromMs: number): number {
@@ -154,10 +155,7 @@ export function createFeed(seed: string, config: Config, parts: () => LabParts) 
       const { content_type } = streamParts(streamOfId(id));
       const { export: exportName, score_max } = TYPE_RULES[content_type];
       if (strength_score > score_max)
-        throw new Refused(
-          'invalid_request',
-          `score: expected 0 to ${score_max} for this detection, found ${strength_score}`,
-        );
+        throw invalid(`score: expected 0 to ${score_max} for this detection, found ${strength_score}`);
       const row = rowOf.get(id);
       if (row === undefined) throw new Refused('not_found', `there is no detection ${id} of this lab`);
       requireSubscription(row.subscription_id);

@@ -26,7 +26,8 @@ import { epochAt } from '../../log/version-epoch.ts';
 import { isLabName, type LabName, type MembersOf, membersOf, parseLabTime } from '../../operations/lab.ts';
 import { readMembers, type ValuesOf } from '../../operations/member.ts';
 import { readStreamHead } from '../../query/as-of.ts';
-import { failed, Refused } from '../../refused.ts';
+import { invalid } from '../../query/parameters.ts';
+import { failed } from '../../refused.ts';
 import { type Database, writing } from '../../store/database.ts';
 import type { InstallationKind } from '../../store/installation.ts';
 import { formatMs, parseDuration } from '../../time.ts';
@@ -75,11 +76,10 @@ export function createLab(seed: string, config: Config, kind: InstallationKind) 
     clock: async (given) => {
       const [when, ...more] = Object.values(given);
       if (when === undefined) return clock();
-      if (more.length > 0)
-        throw new Refused('invalid_request', 'clock: expected only one of when, advance and to');
+      if (more.length > 0) throw invalid('clock: expected only one of when, advance and to');
       const byMs = parseDuration(when) ?? (parseLabTime(when) ?? 0) - now();
       if (parseLabTime(formatMs(now() + byMs)) === null)
-        throw new Refused('invalid_request', 'clock: expected to stay between 2001 and 2099');
+        throw invalid('clock: expected to stay between 2001 and 2099');
       moveClock(byMs);
       running().waiting.changed();
       await rested();

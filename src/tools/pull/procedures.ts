@@ -11,7 +11,7 @@ import { counted } from '../../counted.ts';
 import { CONTENT_TYPES } from '../../detection/content-type.ts';
 import { AHEAD_MS_MAX, DAY_MS, formatMs, MINUTE_MS, utcDay } from '../../time.ts';
 import { type Api, ChangesPage, LIMIT, Me, PeriodPage } from './api.ts';
-import type { Copy, Position, Step, Stream } from './copy.ts';
+import type { Copy, Step, Stream } from './copy.ts';
 
 export const CHANGES = '/v1/detections/changes';
 export const PERIOD = '/v1/detections';
@@ -110,11 +110,7 @@ async function planWalk({ api, copy, start, onPage }: Work): Promise<void> {
   const left = walk?.steps.filter((step) => known.includes(streamName(step))) ?? [];
   const steps = [...left, ...stepsOf(start).filter((step) => !known.includes(streamName(step)))];
   const cursor = left[0] === walk?.steps[0] ? (walk?.cursor ?? null) : null;
-  const next: Position = {
-    ...position,
-    walk: steps.length > 0 ? { steps, cursor } : null,
-    streams: streams && read,
-  };
+  const next = { ...position, walk: steps.length > 0 ? { steps, cursor } : null, streams: streams && read };
   if (JSON.stringify(next) !== JSON.stringify(position)) copy.store([], next);
 }
 
