@@ -33,10 +33,8 @@ export function isHostAccepted(host: string | undefined, own: readonly string[])
   if (!/^[a-z0-9._-]+$/.test(name)) return false;
   // Browsers read a name that ends in a number as an address, `1.2` and `0x7f.1` too.
   if (/(^|\.)(\d+|0x[0-9a-f]*)$/.test(name)) return isIP(name) === 4;
-  return (
-    PRIVATE_NAME.test(name) ||
-    own.some((pattern) => (pattern.startsWith('.') ? name.endsWith(pattern) : pattern.toLowerCase() === name))
-  );
+  if (PRIVATE_NAME.test(name)) return true;
+  return own.some((one) => (one.startsWith('.') ? name.endsWith(one) : one.toLowerCase() === name));
 }
 
 /**

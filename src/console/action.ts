@@ -25,10 +25,7 @@ interface Subject {
   readonly choices?: Choices;
 }
 
-interface Asked extends Subject {
-  readonly action: Action;
-  readonly form: OperationForm;
-}
+type Asked = Subject & Readonly<{ action: Action; form: OperationForm }>;
 
 /** First values of what is made, by member. */
 const FIRST = { scopes: 'detections:read' };

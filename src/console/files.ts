@@ -2,9 +2,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ExportName, FileEntry, FileOutcome, FileReport, FilesPage } from '../admin/console/api.ts';
+import type { FileEntry, FileOutcome, FileReport, FilesPage } from '../admin/console/api.ts';
 import { counted, grouped } from '../counted.ts';
-import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { columnText, firstErrorText } from '../exports/error-groups.ts';
 import { actionButton } from './action.ts';
 import { bytes, windowTime } from './format.ts';

@@ -6,8 +6,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { ExportName, WindowLetter, WindowMap } from '../admin/console/api.ts';
+import type { WindowLetter, WindowMap } from '../admin/console/api.ts';
 import { counted } from '../counted.ts';
+import type { ExportName } from '../detection/content-type.ts';
 import { DAY_MS, WINDOW_MS } from '../time.ts';
 import { dayName, windowTime } from './format.ts';
 import { type MarkName, soft, state } from './inline.ts';
@@ -42,11 +43,7 @@ export const LETTERS: Readonly<
   '-': ['not expected', 'abandoned', 'edge', DOT],
 };
 
-export interface Cell {
-  readonly startMs: number;
-  readonly letter: keyof typeof LETTERS;
-  readonly rows: number;
-}
+export type Cell = Readonly<{ startMs: number; letter: keyof typeof LETTERS; rows: number }>;
 
 const isLetter = (text: string): text is keyof typeof LETTERS => Object.hasOwn(LETTERS, text);
 
@@ -89,11 +86,7 @@ export function sample(letter: Cell['letter']): VNode {
 /** What the map says of its keys, to those who see it and to a screen reader. */
 export const KEYS = 'Arrow keys move, Enter opens, n and p go to the next and previous open window';
 
-interface MapProps {
-  readonly map: WindowMap;
-  readonly name: ExportName;
-  readonly onChoose: (startMs: number) => void;
-}
+type MapProps = Readonly<{ map: WindowMap; name: ExportName; onChoose: (startMs: number) => void }>;
 
 /** Columns go from the left, lines of days from the top, the newest first. */
 export function WindowGrid({ map, name, onChoose }: MapProps): VNode {

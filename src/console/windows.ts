@@ -2,16 +2,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type {
-  Action,
-  ExportName,
-  OpenWindow,
-  WindowDetail,
-  WindowLetter,
-  WindowMap,
-} from '../admin/console/api.ts';
+import type { Action, OpenWindow, WindowDetail, WindowLetter, WindowMap } from '../admin/console/api.ts';
 import { counted, grouped } from '../counted.ts';
-import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { firstErrorText } from '../exports/error-groups.ts';
 import { formatMs } from '../time.ts';
 import { actions } from './action.ts';

@@ -6,16 +6,13 @@
  * `after` of a list's next page; null at its end. Every request but `POST session` needs `Authorization: Bearer SECRET`
  * with the secret of a session. Errors are problem documents.
  */
-import type { ExportName } from '../../detection/content-type.ts';
 import type { OutcomeDocument } from '../../operations/problem.ts';
 import type { READERS } from './reads.ts';
 
 export type { AuditedChange } from '../../auth/audit.ts';
-export type { AlertDocument } from '../../health/alert-texts.ts';
 export type { FileDocument as FileEntry, FileOutcome, FileReport } from '../../ingest/files/file-record.ts';
 export type { DetectionEntry, DetectionsPage } from './detections.ts';
 export type { Action, WindowLetter } from './windows.ts';
-export type { ExportName };
 
 /** `POST session` {token}: redeems a link (`/#login=TOKEN`); 401 when it was used or has expired. */
 export interface SessionBegun {

@@ -7,10 +7,7 @@ import { SECOND_MS } from '../../time.ts';
 import { chains, type Evidence, filtersOf, isDamaged, isGoodPage, type Pair, pairs } from './evidence.ts';
 import type { RequestRecord } from './report.ts';
 
-export interface Violation {
-  readonly detail: string;
-  readonly requests: readonly number[];
-}
+export type Violation = Readonly<{ detail: string; requests: readonly number[] }>;
 
 /** Violations, none if the rule is kept; or why there was no occasion to break it, or only advice. */
 export type Result =

@@ -25,12 +25,7 @@ import { findWindow, listWindows } from '../../windows/ledger.ts';
 import { overdueBeforeMs } from '../../windows/window-states.ts';
 import { COLUMNS, writeExportFile } from '../generate/files.ts';
 import { samplePhoto } from '../generate/photo.ts';
-import {
-  exportRows,
-  SAMPLE_SUBSCRIPTIONS,
-  type SampleRow,
-  type SampleSubscription,
-} from '../generate/rows.ts';
+import { exportRows, type RowsOptions, SAMPLE_SUBSCRIPTIONS, type SampleRow } from '../generate/rows.ts';
 
 /** The window of the first drop; the month lies before it. */
 const FIRST_WINDOW_MS = Date.UTC(2026, 0, 1);
@@ -55,7 +50,7 @@ export type Feed = ReturnType<typeof createFeed>;
 export function createFeed(seed: string, config: Config, parts: () => LabParts) {
   /** The rows that it dropped, as they were last scored, by id. */
   const rowOf = new Map<string, SampleRow>();
-  let subscriptions: readonly SampleSubscription[] = SAMPLE_SUBSCRIPTIONS;
+  let subscriptions: RowsOptions['subscriptions'] = SAMPLE_SUBSCRIPTIONS;
   let drops = 0;
   let backfills = 0;
 
@@ -123,7 +118,7 @@ export function createFeed(seed: string, config: Config, parts: () => LabParts) 
 
   return {
     /** @param given those for which detections are drawn from now on */
-    watch(given: readonly SampleSubscription[]): void {
+    watch(given: RowsOptions['subscriptions']): void {
       subscriptions = given;
     },
     /** Drops the newest window and those of the day before it. @param rows over both files of a window together */
