@@ -108,10 +108,9 @@ type Reader = readonly [help: string, read: (sources: Sources) => Reading];
 const MICROSECONDS = 1e6;
 
 /** @param read the value; there is none while the status cannot be read */
-const ofStatus =
-  (read: (status: Status) => Reading): Reader[1] =>
-  ({ status }) =>
-    status && read(status);
+function ofStatus(read: (status: Status) => Reading): Reader[1] {
+  return ({ status }) => status && read(status);
+}
 
 /**
  * By name, with the names of the labels in braces. Those of the process have the names of prom-client, whose own collector
@@ -119,14 +118,8 @@ const ofStatus =
  */
 const GAUGES: Readonly<Record<string, Reader>> = {
   'wirewatch_build_info{version,commit}': ['Build information. Always 1.', () => [[1, VERSION, COMMIT]]],
-  wirewatch_healthy: [
-    'Whether GET /v1/health answers 200.',
-    ({ monitor }) => Number(monitor.health().status === 'ok'),
-  ],
-  wirewatch_ingest_paused: [
-    'Whether ingest is paused on purpose.',
-    (source) => source.monitor.health().alerts.paused,
-  ],
+  wirewatch_healthy: ['Whether GET /v1/health answers 200.', ({ health }) => Number(health.status === 'ok')],
+  wirewatch_ingest_paused: ['Whether ingest is paused on purpose.', ({ health }) => health.alerts.paused],
   'wirewatch_alerts_open{alert,page_worthy}': [
     'Open alerts, by name; page_worthy is true for those that need someone now.',
     openAlerts,
@@ -187,9 +180,10 @@ const GAUGES: Readonly<Record<string, Reader>> = {
   process_open_fds: ['Open files and sockets.', ({ files }) => files],
 };
 
-async function readOnce({ status, folder }: GaugeSources) {
+async function readOnce({ status: readStatus, folder, monitor }: GaugeSources) {
   const files = await readdir('/proc/self/fd').catch(() => null);
-  return { status: await status(), files: files?.length ?? null, ...readAccounts(folder) };
+  const status = await readStatus();
+  return { status, health: monitor.health(), files: files?.length ?? null, ...readAccounts(folder) };
 }
 
 function openAlerts({ monitor }: Sources): Reading {
@@ -201,10 +195,9 @@ function openAlerts({ monitor }: Sources): Reading {
 }
 
 /** An export without a finished window, or that is switched off, has no value. */
-function newestDone({ monitor }: Sources): Reading {
-  const { exports } = monitor.health();
+function newestDone({ health }: Sources): Reading {
   return EXPORT_NAMES.flatMap((name) => {
-    const value = secondsOf(exports[name].newest_done);
+    const value = secondsOf(health.exports[name].newest_done);
     return value === null ? [] : [[value, name] as const];
   });
 }

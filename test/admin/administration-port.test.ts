@@ -209,11 +209,7 @@ function requests(endpoint: string, status: string): string {
   return `wirewatch_http_request_duration_seconds_count{endpoint="${endpoint}",status="${status}"}`;
 }
 
-const PAUSED = {
-  newest_done: { newswire: null, imagewire: null },
-  enabled: [],
-  is_paused: true,
-};
+const PAUSED = { newest_done: { newswire: null, imagewire: null }, enabled: [], is_paused: true };
 
 test('without a status the other metrics are answered', async () => {
   using store = createTestStore();

@@ -60,10 +60,7 @@ export class Report {
 
   /** @param after only requests with greater numbers */
   read(after: number) {
-    return {
-      requests_total: this.#count,
-      requests: this.#requests.filter(({ number }) => number > after),
-    };
+    return { requests_total: this.#count, requests: this.#requests.filter(({ number }) => number > after) };
   }
 
   /** Numbers continue. */
