@@ -51,13 +51,9 @@ export const OF_REQUESTS = {
   ],
 } as const satisfies Record<string, Rule>;
 
-export function notTested(detail: string) {
-  return { outcome: 'not_tested', detail } as const;
-}
+export const notTested = (detail: string) => ({ outcome: 'not_tested', detail }) as const;
 
-export function violation(detail: string, ...requests: number[]): Violation {
-  return { detail, requests };
-}
+export const violation = (detail: string, ...requests: number[]) => ({ detail, requests });
 
 /** @param occasion whether the client could have broken the rule; @param what did not happen otherwise */
 function tested(found: readonly Violation[], occasion: boolean, what: string): Result {

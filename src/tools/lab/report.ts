@@ -101,6 +101,4 @@ function recordOf(number: number, request: IncomingMessage, endpoint: string | n
   };
 }
 
-function times(): { at: string; real_at: string } {
-  return { at: new Date(now()).toISOString(), real_at: new Date().toISOString() };
-}
+const times = () => ({ at: new Date(now()).toISOString(), real_at: new Date().toISOString() });

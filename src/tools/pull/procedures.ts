@@ -183,10 +183,6 @@ function monthsBack(newest: string, oldest: string): { from: string; to: string 
   return months;
 }
 
-export function queryOf(step: Step) {
-  return { ...step, time_zone: 'UTC', limit: LIMIT };
-}
+export const queryOf = (step: Step) => ({ ...step, time_zone: 'UTC', limit: LIMIT });
 
-export function shownStep({ subscription_id, content_type, from, to }: Step): string {
-  return `${subscription_id} ${content_type}, ${from} to ${to}`;
-}
+export const shownStep = (step: Step) => `${streamName(step)}, ${step.from} to ${step.to}`;
