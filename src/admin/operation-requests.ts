@@ -53,7 +53,12 @@ export async function answerRequest(
   socket.setTimeout(0);
   try {
     if (headers.accept === LINES) {
-      await answerInLines(response, operations, asking);
+      response.writeHead(200, { 'Content-Type': LINES });
+      // At once: whoever waits for it knows that Wirewatch is alive.
+      response.flushHeaders();
+      const tell = (progress: string) => response.write(`${JSON.stringify({ progress })}\n`);
+      const { status, body } = await operations.run(asking, tell);
+      response.end(`{"${status === 200 ? 'outcome' : 'problem'}":${body}}\n`);
       return null;
     }
     const isAsync = operation.job !== undefined && /\brespond-async\b/.test(String(headers.prefer ?? ''));
@@ -74,16 +79,6 @@ export function send(response: ServerResponse, told: Told | null): void {
     ...headers,
   });
   response.end(body);
-}
-
-/** The head goes out at once: whoever waits for it knows that Wirewatch is alive. */
-async function answerInLines(response: ServerResponse, operations: Operations, asking: AskOperation) {
-  response.writeHead(200, { 'Content-Type': LINES });
-  response.flushHeaders();
-  const told = await operations.run(asking, (progress) =>
-    response.write(`${JSON.stringify({ progress })}\n`),
-  );
-  response.end(`{"${told.status === 200 ? 'outcome' : 'problem'}":${told.body}}\n`);
 }
 
 /** A refusal as a value; any other error is thrown. */
