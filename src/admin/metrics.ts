@@ -183,7 +183,10 @@ const GAUGES: Readonly<Record<string, Reader>> = {
 async function readOnce({ status: readStatus, folder, monitor }: GaugeSources) {
   const files = await readdir('/proc/self/fd').catch(() => null);
   const status = await readStatus();
-  return { status, health: monitor.health(), files: files?.length ?? null, ...readAccounts(folder) };
+  const read = (db: Database) => ({ accounts: listAccounts(db), keys: listKeyStates(db) });
+  // Keys: all that were ever created, but those of removed accounts. None while access.db cannot be read; an alert says why.
+  const known = inspected<ReturnType<typeof read>>(folder.access, { accounts: [], keys: [] }, read);
+  return { status, health: monitor.health(), files: files?.length ?? null, ...known };
 }
 
 function openAlerts({ monitor }: Sources): Reading {
@@ -210,12 +213,6 @@ function windows({ exports, database }: Status): Reading {
     const counts = Object.entries({ done, failed, missing, abandoned });
     return counts.map(([status, value]) => [value, name, status] as const);
   });
-}
-
-/** `keys`: all that were ever created, but those of removed accounts. None while access.db cannot be read; an alert says why. */
-function readAccounts({ access }: GaugeSources['folder']) {
-  const read = (db: Database) => ({ accounts: listAccounts(db), keys: listKeyStates(db) });
-  return inspected<ReturnType<typeof read>>(access, { accounts: [], keys: [] }, read);
 }
 
 function lastRequests({ keys, keyUses }: Sources): Reading {
