@@ -12,18 +12,20 @@ import type { Logger } from '../logger.ts';
 import { reasonOf, unlessError } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
 import { type DataFolder, removeAtStop } from '../store/folder.ts';
-import { answerRequest } from './operation-requests.ts';
+import { answerRequest, send } from './operation-requests.ts';
 import type { Operations } from './thread-client.ts';
 
 /** Without it the appliance serves all the same: what prevents it is logged. */
 export async function openControlSocket(folder: DataFolder, operations: Operations, log: Logger) {
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
     response.on('error', () => {});
     const asker = { way: 'command', by: actorOf(request), mayAct: true, isValid: () => true } as const;
-    answerRequest(request, response, operations, asker).catch((error: unknown) => {
-      log.error({ err: error }, 'an operation could not be answered');
+    try {
+      send(response, await answerRequest(request, response, operations, asker));
+    } catch (err) {
+      log.error({ err }, 'an operation could not be answered');
       response.destroy();
-    });
+    }
   });
   server.requestTimeout = 0;
   server.timeout = 0;

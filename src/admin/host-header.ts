@@ -13,9 +13,7 @@ import { isIP } from 'node:net';
 const PRIVATE_NAME = /(^[^.]+|\.(localhost|internal|home\.arpa))$/;
 
 /** The names of this machine, and `[admin] host`. */
-export function ownNames(host: string, machine: string): string[] {
-  return [host, machine, `${machine}.local`];
-}
+export const ownNames = (host: string, machine: string) => [host, machine, `${machine}.local`];
 
 /**
  * The names in a certificate. They are safe over TLS: the certificate is not valid for a foreign name. A suffix begins
@@ -35,10 +33,8 @@ export function isHostAccepted(host: string | undefined, own: readonly string[])
   if (!/^[a-z0-9._-]+$/.test(name)) return false;
   // Browsers read a name that ends in a number as an address, `1.2` and `0x7f.1` too.
   if (/(^|\.)(\d+|0x[0-9a-f]*)$/.test(name)) return isIP(name) === 4;
-  return (
-    PRIVATE_NAME.test(name) ||
-    own.some((pattern) => (pattern.startsWith('.') ? name.endsWith(pattern) : pattern.toLowerCase() === name))
-  );
+  if (PRIVATE_NAME.test(name)) return true;
+  return own.some((one) => (one.startsWith('.') ? name.endsWith(one) : one.toLowerCase() === name));
 }
 
 /**

@@ -101,7 +101,7 @@ export async function startAdmin(metrics: Metrics, options: AdminOptions) {
         log.error({ err: error }, 'a page of the administration failed');
         return plain(500, 'This page failed; see the log.');
       });
-      if (told !== null) send(response, told);
+      send(response, told);
     });
   });
   const url = await listener.listen();
@@ -115,11 +115,8 @@ export async function startAdmin(metrics: Metrics, options: AdminOptions) {
   };
 }
 
-async function sendPhoto(
-  request: IncomingMessage,
-  response: ServerResponse,
-  photos: PhotoSources,
-): Promise<Told | null> {
+/** @returns the answer to send; null if it was sent */
+async function sendPhoto(request: IncomingMessage, response: ServerResponse, photos: PhotoSources) {
   const asked = { ...splitTarget(request.url ?? ''), request };
   const found = request.method === 'GET' ? await answerPhoto(photos, asked).catch(refusedOf) : null;
   if (found === null || found instanceof Refused) return plain(404, 'There is no photo.');

@@ -71,7 +71,6 @@ export function createMetrics(counts: Pick<RequestCounts, 'answered' | 'refuse'>
   } satisfies RequestMetrics & Record<string, unknown>;
 }
 
-/** The gauges, made for each answer. */
 async function gaugesText(sources: GaugeSources): Promise<string> {
   const registry = new Registry();
   const known = { ...sources, ...(await readOnce(sources)) };
@@ -109,10 +108,9 @@ type Reader = readonly [help: string, read: (sources: Sources) => Reading];
 const MICROSECONDS = 1e6;
 
 /** @param read the value; there is none while the status cannot be read */
-const ofStatus =
-  (read: (status: Status) => Reading): Reader[1] =>
-  ({ status }) =>
-    status && read(status);
+function ofStatus(read: (status: Status) => Reading): Reader[1] {
+  return ({ status }) => status && read(status);
+}
 
 /**
  * By name, with the names of the labels in braces. Those of the process have the names of prom-client, whose own collector
@@ -120,14 +118,8 @@ const ofStatus =
  */
 const GAUGES: Readonly<Record<string, Reader>> = {
   'wirewatch_build_info{version,commit}': ['Build information. Always 1.', () => [[1, VERSION, COMMIT]]],
-  wirewatch_healthy: [
-    'Whether GET /v1/health answers 200.',
-    ({ monitor }) => Number(monitor.health().status === 'ok'),
-  ],
-  wirewatch_ingest_paused: [
-    'Whether ingest is paused on purpose.',
-    (source) => source.monitor.health().alerts.paused,
-  ],
+  wirewatch_healthy: ['Whether GET /v1/health answers 200.', ({ health }) => Number(health.status === 'ok')],
+  wirewatch_ingest_paused: ['Whether ingest is paused on purpose.', ({ health }) => health.alerts.paused],
   'wirewatch_alerts_open{alert,page_worthy}': [
     'Open alerts, by name; page_worthy is true for those that need someone now.',
     openAlerts,
@@ -188,9 +180,13 @@ const GAUGES: Readonly<Record<string, Reader>> = {
   process_open_fds: ['Open files and sockets.', ({ files }) => files],
 };
 
-async function readOnce({ status, folder }: GaugeSources) {
+async function readOnce({ status: readStatus, folder, monitor }: GaugeSources) {
   const files = await readdir('/proc/self/fd').catch(() => null);
-  return { status: await status(), files: files?.length ?? null, ...readAccounts(folder) };
+  const status = await readStatus();
+  const read = (db: Database) => ({ accounts: listAccounts(db), keys: listKeyStates(db) });
+  // Keys: all that were ever created, but those of removed accounts. None while access.db cannot be read; an alert says why.
+  const known = inspected<ReturnType<typeof read>>(folder.access, { accounts: [], keys: [] }, read);
+  return { status, health: monitor.health(), files: files?.length ?? null, ...known };
 }
 
 function openAlerts({ monitor }: Sources): Reading {
@@ -202,10 +198,9 @@ function openAlerts({ monitor }: Sources): Reading {
 }
 
 /** An export without a finished window, or that is switched off, has no value. */
-function newestDone({ monitor }: Sources): Reading {
-  const { exports } = monitor.health();
+function newestDone({ health }: Sources): Reading {
   return EXPORT_NAMES.flatMap((name) => {
-    const value = secondsOf(exports[name].newest_done);
+    const value = secondsOf(health.exports[name].newest_done);
     return value === null ? [] : [[value, name] as const];
   });
 }
@@ -220,12 +215,6 @@ function windows({ exports, database }: Status): Reading {
   });
 }
 
-/** `keys`: all that were ever created, but those of removed accounts. None while access.db cannot be read; an alert says why. */
-function readAccounts({ access }: GaugeSources['folder']) {
-  const read = (db: Database) => ({ accounts: listAccounts(db), keys: listKeyStates(db) });
-  return inspected<ReturnType<typeof read>>(access, { accounts: [], keys: [] }, read);
-}
-
 function lastRequests({ keys, keyUses }: Sources): Reading {
   const usedAt = new Map(keyUses.all().map(({ key_id, last_used_at }) => [key_id, last_used_at]));
   return [...Map.groupBy(keys, ({ account_id }) => account_id)].flatMap(([account, own]) => {
@@ -234,10 +223,6 @@ function lastRequests({ keys, keyUses }: Sources): Reading {
   });
 }
 
-function secondsOf(time: string | null | undefined): number | null {
-  return inSeconds(parseInstant(time ?? ''));
-}
+const secondsOf = (time: string | null | undefined) => inSeconds(parseInstant(time ?? ''));
 
-function inSeconds(ms: number | null): number | null {
-  return ms === null ? null : ms / SECOND_MS;
-}
+const inSeconds = (ms: number | null) => (ms === null ? null : ms / SECOND_MS);

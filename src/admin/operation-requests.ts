@@ -9,9 +9,7 @@
  * | with `Accept: application/x-ndjson` | at once: a line for each progress, the outcome or the problem in the last one |
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Actor } from '../auth/actor.ts';
 import { readJson } from '../http/body.ts';
-import type { Way } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';
 import { Refused } from '../refused.ts';
 import type { Operations } from './thread-client.ts';
@@ -21,27 +19,16 @@ export const OPERATIONS_PATH = '/operations/';
 
 const BODY_BYTES_MAX = 256 * 1024;
 const LINES = 'application/x-ndjson';
+const READ_ONLY = 'This session may only read: it was made with wirewatch console --read-only.';
 
-export interface Asker {
-  readonly way: Way;
-  readonly by: Actor;
+export interface Asker extends Pick<AskOperation, 'way' | 'by'> {
   readonly mayAct: boolean;
   /** Asked once the body is there, which its sender can hold back until the session has ended. */
   readonly isValid: () => boolean;
 }
 
+/** @returns the answer to send; null if it was sent, in lines */
 export async function answerRequest(
-  request: IncomingMessage,
-  response: ServerResponse,
-  operations: Operations,
-  asker: Asker,
-): Promise<void> {
-  const told = await run(request, response, operations, asker);
-  if (told !== null) send(response, told);
-}
-
-/** @returns null if it was answered in lines */
-async function run(
   request: IncomingMessage,
   response: ServerResponse,
   operations: Operations,
@@ -53,12 +40,7 @@ async function run(
   if (operation === null)
     return problem(404, `There is no operation ${path}. See /openapi-admin.json.`, 'not_found');
   if (request.method !== 'POST') return problem(405, 'Only POST.', 'method_not_allowed', { Allow: 'POST' });
-  if (operation.kind === 'act' && !mayAct)
-    return problem(
-      403,
-      'This session may only read: it was made with wirewatch console --read-only.',
-      'forbidden',
-    );
+  if (operation.kind === 'act' && !mayAct) return problem(403, READ_ONLY, 'forbidden');
   const given: unknown = await readJson(request, BODY_BYTES_MAX).catch(refusedOf);
   if (given instanceof Refused) return problem(400, given.message, 'invalid_request');
   if (!isValid()) return problem(401, 'The session has ended.', 'unauthorized');
@@ -70,7 +52,15 @@ async function run(
   // The idle timeout must not end what takes long.
   socket.setTimeout(0);
   try {
-    if (headers.accept === LINES) return await answerInLines(response, operations, asking);
+    if (headers.accept === LINES) {
+      response.writeHead(200, { 'Content-Type': LINES });
+      // At once: whoever waits for it knows that Wirewatch is alive.
+      response.flushHeaders();
+      const tell = (progress: string) => response.write(`${JSON.stringify({ progress })}\n`);
+      const { status, body } = await operations.run(asking, tell);
+      response.end(`{"${status === 200 ? 'outcome' : 'problem'}":${body}}\n`);
+      return null;
+    }
     const isAsync = operation.job !== undefined && /\brespond-async\b/.test(String(headers.prefer ?? ''));
     const told = await operations.run({ ...asking, isAsync });
     return isAsync && told.status === 200 ? { ...told, status: 202 } : told;
@@ -79,30 +69,16 @@ async function run(
   }
 }
 
-/** Writes an answer, unless another was begun. */
-export function send(response: ServerResponse, { status, body, headers }: Told): void {
-  if (response.headersSent || response.destroyed) return;
+/** Writes an answer, unless one was begun. */
+export function send(response: ServerResponse, told: Told | null): void {
+  if (told === null || response.headersSent || response.destroyed) return;
+  const { status, body, headers } = told;
   response.writeHead(status, {
     'Content-Type': status < 300 ? 'application/json' : 'application/problem+json',
     'Content-Length': Buffer.byteLength(body),
     ...headers,
   });
   response.end(body);
-}
-
-/** The head goes out at once: whoever waits for it knows that Wirewatch is alive. */
-async function answerInLines(
-  response: ServerResponse,
-  operations: Operations,
-  asking: AskOperation,
-): Promise<null> {
-  response.writeHead(200, { 'Content-Type': LINES });
-  response.flushHeaders();
-  const told = await operations.run(asking, (progress) =>
-    response.write(`${JSON.stringify({ progress })}\n`),
-  );
-  response.end(`{"${told.status === 200 ? 'outcome' : 'problem'}":${told.body}}\n`);
-  return null;
 }
 
 /** A refusal as a value; any other error is thrown. */

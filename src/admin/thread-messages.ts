@@ -2,17 +2,12 @@
 import type { Actor, Doing } from '../auth/actor.ts';
 import type { Ticket } from '../auth/console-sessions.ts';
 import type { Denied } from '../auth/denials.ts';
-import type { Config } from '../config/load.ts';
 import type { IngestRequest } from '../ingest/threads/ingest-messages.ts';
-import type { Live, Way } from '../operations/operation.ts';
+import type { Context, Live, Way } from '../operations/operation.ts';
 import { problemDocument } from '../operations/problem.ts';
-import type { InstallationKind } from '../store/installation.ts';
 
 /** Plain data, fixed at the start. */
-export interface OperationsSettings {
-  readonly config: Config;
-  readonly kind: InstallationKind;
-}
+export type OperationsSettings = Pick<Context, 'config' | 'kind'>;
 
 /** With what only the main thread knows when it asks. */
 export type WithLive<Ask> = Ask & { readonly live: Live };

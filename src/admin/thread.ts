@@ -31,8 +31,7 @@ import {
   type WithLive,
 } from './thread-messages.ts';
 
-export function runOperations(port: MessagePort, settings: OperationsSettings): void {
-  const { config, kind } = settings;
+export function runOperations(port: MessagePort, { config, kind }: OperationsSettings): void {
   const folder = dataFolder(config.dataFolder);
   const detections = createFileReader(folder.detections);
   const access = createFileReader(folder.access);

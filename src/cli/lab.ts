@@ -20,7 +20,7 @@ import { SECRET_BYTES } from '../store/secret.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../tools/generate/rows.ts';
 import type { Feed } from '../tools/lab/feed.ts';
-import { Lab } from '../tools/lab/lab.ts';
+import { createLab } from '../tools/lab/lab.ts';
 import { playScenario, readScenario } from '../tools/lab/scenario.ts';
 import { defineCommand, pathMember } from './command.ts';
 import { configOf } from './installation.ts';
@@ -156,7 +156,7 @@ export async function startLab(command: Command, kind: LabKind, options: LabOpti
   if (kind === 'lab') writeWhole(folder.secret, seeded('secret', seed, SECRET_BYTES));
   // For the exam.
   writeWhole(join(folder.root, LAB_KEY_FILE), `${key}\n`);
-  const lab = new Lab(seed, config, kind);
+  const lab = createLab(seed, config, kind);
   for (const own of [config.ingest.drop, config.photos.folder]) mkdirSync(own, { recursive: true });
   const filled = lab.fill(options.fill);
   const intervene = (parts: LabParts) => lab.join(parts);

@@ -4,10 +4,11 @@ import { createContext, type TargetedEvent, type VNode } from 'preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
 import type { Action, Outcome } from '../admin/console/api.ts';
 import { counted } from '../counted.ts';
+import { isObject } from '../is-object.ts';
 import type { OperationForm } from '../operations/table.ts';
 import { commandWords } from './command-line.ts';
 import { windowTime } from './format.ts';
-import { enteredIn, inputs, type Option, operationFields } from './forms.ts';
+import { type Choices, enteredIn, inputs, operationFields } from './forms.ts';
 import { Code, Dialog, failed } from './parts.ts';
 import { refusalOf, send } from './server.ts';
 
@@ -20,14 +21,11 @@ interface Subject {
   readonly isAlone?: boolean;
   /** The subject as it is: its members are the first values of a change. */
   readonly present?: object;
-  /** Values to choose from, by member, where the subject limits them. */
-  readonly choices?: Readonly<Record<string, readonly Option[]>>;
+  /** Where the subject limits them. */
+  readonly choices?: Choices;
 }
 
-interface Asked extends Subject {
-  readonly action: Action;
-  readonly form: OperationForm;
-}
+type Asked = Subject & Readonly<{ action: Action; form: OperationForm }>;
 
 /** First values of what is made, by member. */
 const FIRST = { scopes: 'detections:read' };
@@ -153,7 +151,7 @@ function Made({ outcome, onClose }: { outcome: Outcome; onClose: () => void }): 
 }
 
 function keyIn({ value }: Outcome): string | null {
-  const key = typeof value === 'object' && value !== null && 'key' in value ? value.key : null;
+  const key = isObject(value) ? value.key : null;
   return typeof key === 'string' ? key : null;
 }
 

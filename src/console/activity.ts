@@ -104,7 +104,7 @@ function requestsOf(title: string, { requests, refused }: Trends['machine']): Se
 }
 
 function delay(title: string, seconds: Values): Series {
-  return { title, lines: [['Behind', seconds]], text: spanOf, isDelay: true };
+  return { title, lines: [['Behind', seconds]], text: (value) => span(value * SECOND_MS), isDelay: true };
 }
 
 /** By the detections of each step, and the size of what is there. */
@@ -120,10 +120,6 @@ function fullText(bytesPerDay: number, disks: About['disks']): string {
   if (bytesPerDay < 1 || disk === undefined) return '';
   const weeks = Math.floor(disk.free_bytes / bytesPerDay / 7);
   return `: disk full in ${weeks > 520 ? 'more than ten years' : counted(weeks, 'week')}`;
-}
-
-function spanOf(seconds: number): string {
-  return span(seconds * SECOND_MS);
 }
 
 interface CurveProps extends Series {

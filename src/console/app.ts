@@ -75,7 +75,7 @@ function Console({ session }: { session: Session }): VNode {
   return html`<${FormsContext.Provider} value=${forms}>
     <a class="skip" href="#main" onClick=${toMain}>Skip to the content</a>
     <div class="frame">
-      ${side(session, route, overview.pages[0], connected)}
+      ${side(session, route, connected, overview.pages[0])}
       <main id="main" tabindex="-1" key=${route.view}>
         ${!isNamed && html`<${Heading}>${title}</${Heading}>`}
         <${Boundary}>
@@ -100,12 +100,7 @@ function Boundary({ children }: { children?: Children }): Children {
   );
 }
 
-function side(
-  session: Session,
-  route: Route,
-  overview: OverviewAnswer | undefined,
-  connected: boolean | null,
-): VNode {
+function side(session: Session, route: Route, connected: boolean | null, overview?: OverviewAnswer): VNode {
   const { name, read_only, expires_at, version, demo, lab } = session;
   const views = Object.entries(VIEWS).filter(([view]) => view !== 'lab' || lab);
   const links = views.map(([view, { title, badge }]) => {

@@ -5,7 +5,7 @@ import type { AccountEntry, Customers as Answer, KeyEntry } from '../admin/conso
 import { counted, grouped } from '../counted.ts';
 import { actionButton, actions } from './action.ts';
 import { span } from './format.ts';
-import type { Option } from './forms.ts';
+import type { Choices, Option } from './forms.ts';
 import { age, bar, type Children, foreign, soft, state } from './inline.ts';
 import { facts, panel, read, table } from './parts.ts';
 import { useReading } from './server.ts';
@@ -58,8 +58,7 @@ function subscriptionTable(subscriptions: readonly Subscription[]): VNode {
 }
 
 function rightOptions({ id, content_types: types }: Subscription): Option[] {
-  const single =
-    types.length > 1 ? types.map((type): Option => [`${id}:${type}`, `${id}, ${type} only`]) : [];
+  const single = types.length > 1 ? types.map((one): Option => [`${id}:${one}`, `${id}, ${one} only`]) : [];
   return [[`${id}`, `${id}, every content type`], ...single];
 }
 
@@ -67,12 +66,7 @@ function allowance(used: number, most: number | null): Children {
   return most === null ? grouped(used) : bar(used, most, `${grouped(used)} of ${grouped(most)}`);
 }
 
-function keyTable(
-  keys: readonly KeyEntry[],
-  label: string,
-  choices: Readonly<Record<string, readonly Option[]>>,
-  empty?: string,
-): VNode {
+function keyTable(keys: readonly KeyEntry[], label: string, choices: Choices, empty?: string): VNode {
   return table(
     { label, rows: keys, key: ({ id }) => id, empty },
     ['Key', keyName],

@@ -5,6 +5,7 @@ import { useState } from 'preact/hooks';
 import type { DetectionDetail, DetectionEntry, DetectionsPage } from '../admin/console/api.ts';
 import { counted, grouped } from '../counted.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
+import { isObject } from '../is-object.ts';
 import { DAY_MS, utcDay } from '../time.ts';
 import { shown } from './format.ts';
 import { choices, type Field, useList, valuesOf } from './forms.ts';
@@ -207,7 +208,7 @@ function Versions({ of: versions }: { of: readonly Version[] }): VNode {
 
 /** The dotted path of every value, as the API names fields. */
 function pathsOf(value: unknown, path = ''): string[] {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [path];
+  if (!isObject(value)) return [path];
   return Object.entries(value).flatMap(([name, member]) => pathsOf(member, path ? `${path}.${name}` : name));
 }
 
@@ -221,9 +222,7 @@ function textAt(detection: DetectionEntry, path: string): string {
 const SIGNED = /\/photos\/\d+\?signature=[\w-]+$/;
 
 /** Whether a detection is of a picture, of whatever type. */
-function hasPhoto({ source }: DetectionEntry): boolean {
-  return 'image_url' in source;
-}
+const hasPhoto = ({ source }: DetectionEntry) => 'image_url' in source;
 
 /**
  * The agency's own picture, from its photo folder. Nothing is loaded from other servers: those would learn who looks.

@@ -2,9 +2,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ExportName, FileEntry, FileOutcome, FileReport, FilesPage } from '../admin/console/api.ts';
+import type { FileEntry, FileOutcome, FileReport, FilesPage } from '../admin/console/api.ts';
 import { counted, grouped } from '../counted.ts';
-import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { columnText, firstErrorText } from '../exports/error-groups.ts';
 import { actionButton } from './action.ts';
 import { bytes, windowTime } from './format.ts';
@@ -21,9 +21,7 @@ const OUTCOMES: Readonly<Record<FileOutcome, readonly [MarkName, string]>> = {
   refused: ['warning', 'refused'],
 };
 
-function outcome(kind: FileOutcome): VNode {
-  return state(...OUTCOMES[kind]);
-}
+const outcome = (kind: FileOutcome) => state(...OUTCOMES[kind]);
 
 export function Files({ route }: { route: Route }): VNode {
   const [opened, setOpened] = useState<number | null>(null);

@@ -13,19 +13,13 @@ export function span(ms: number): string {
 }
 
 /** `2026-11-21 13:00:05` */
-export function instant(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 19).replace('T', ' ');
-}
+export const instant = (ms: number) => new Date(ms).toISOString().slice(0, 19).replace('T', ' ');
 
 /** `13:00` */
-export function clock(ms: number): string {
-  return instant(ms).slice(11, 16);
-}
+export const clock = (ms: number) => instant(ms).slice(11, 16);
 
 /** `Sat 21 Nov` */
-export function dayName(ms: number): string {
-  return new Date(ms).toUTCString().slice(0, 11).replace(',', '');
-}
+export const dayName = (ms: number) => new Date(ms).toUTCString().slice(0, 11).replace(',', '');
 
 /** `2026-11-21 13:00 to 13:10`, for a column that names the zone; elsewhere with ` UTC`. */
 export function windowTime(startMs: number, zone: '' | ' UTC' = ''): string {

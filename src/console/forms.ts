@@ -10,6 +10,8 @@ import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
 
 export type Option = readonly [value: string, text: string];
+/** Values to choose from, by member. */
+export type Choices = Readonly<Record<string, readonly Option[]>>;
 
 export interface Field {
   readonly name: string;
@@ -25,10 +27,7 @@ export interface Field {
 
 /** Options after a first one that means no filter. */
 export function choices(any: string, listed: readonly (string | Option)[]): Option[] {
-  return [
-    ['', any],
-    ...listed.map((option): Option => (typeof option === 'string' ? [option, option] : option)),
-  ];
+  return [['', any], ...listed.map((one): Option => (typeof one === 'string' ? [one, one] : one))];
 }
 
 /** @param filters their values, if they are filters; without, only the first values are set, not those that follow */
@@ -51,15 +50,12 @@ export function inputs(fields: readonly Field[], filters?: URLSearchParams): VNo
   });
 }
 
-/**
- * The fields of an operation: of the members that it shows and that are not given.
- * @param first their first values @param choices values to choose from, by member
- */
+/** The fields of an operation: of the members that it shows and that are not given. @param first their first values */
 export function operationFields(
   { members, fields }: OperationForm,
   given: object,
   first: Readonly<Record<string, unknown>>,
-  choices: Readonly<Record<string, readonly Option[]>>,
+  choices: Choices,
 ): Field[] {
   return members
     .filter(({ name }) => !Object.hasOwn(given, name) && (fields === undefined || fields.includes(name)))
@@ -91,10 +87,8 @@ export function labelOf(name: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-function kindOf(
-  { name, schema, several, required, placeholder }: FormMember,
-  choices?: readonly Option[],
-): Partial<Field> {
+function kindOf(member: FormMember, choices?: readonly Option[]): Partial<Field> {
+  const { name, schema, several, required, placeholder } = member;
   const item: TSchema = several === 'no' ? schema : (schema.items ?? {});
   const options = choices ?? wordsOf(item).map((word): Option => [word, word]);
   if (several !== 'no' && options.length > 0) return { type: 'checks', options };

@@ -27,9 +27,7 @@ export function state(name: MarkName, text: Children): VNode {
   return html`<span class="state">${mark(name)}${text}</span>`;
 }
 
-export function soft(text: Children): VNode {
-  return html`<span class="soft">${text}</span>`;
-}
+export const soft = (text: Children) => html`<span class="soft">${text}</span>`;
 
 export function bar(value: number, most: number, text: string): VNode {
   return html`<span class="bar-text">
@@ -50,9 +48,7 @@ export function age(at: string | null, never = 'never'): VNode {
 }
 
 /** `2026-11-21 13:00:05` */
-export function when(at: string): VNode {
-  return html`<time datetime=${at}>${instant(Date.parse(at))}</time>`;
-}
+export const when = (at: string) => html`<time datetime=${at}>${instant(Date.parse(at))}</time>`;
 
 /** An address from an export: a link if it is http(s), else text. The link sends no referrer. */
 export function outside(href: string | null, otherwise = ''): VNode {
@@ -76,6 +72,4 @@ export function withCommands(text: string): VNode[] {
     .map((part, at) => (at % 2 === 0 ? html`${part}` : html`<span class="whole">${part}</span>`));
 }
 
-export function value(item: unknown): VNode {
-  return foreign(shown(item), 'mono');
-}
+export const value = (item: unknown) => foreign(shown(item), 'mono');

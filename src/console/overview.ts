@@ -1,16 +1,9 @@
 /** The first view: is anything missing, who is behind, what to do, a detection; below, the state of everything. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type {
-  AlertDocument,
-  Overview as Answer,
-  DetectionsPage,
-  ExportName,
-  Jobs,
-  WindowMap,
-} from '../admin/console/api.ts';
+import type { Overview as Answer, DetectionsPage, Jobs, WindowMap } from '../admin/console/api.ts';
 import { counted, grouped } from '../counted.ts';
-import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { type Line, statusIngestLines, systemLines } from '../operations/status-lines.ts';
 import { actionButton } from './action.ts';
 import { Activity } from './activity.ts';
@@ -152,7 +145,7 @@ function tile([question, href]: readonly [string, string], [name, answer]: Shown
 }
 
 function alerts({ alerts: all }: Answer): VNode {
-  const alertLine = (alert: AlertDocument) => {
+  const alertLine = (alert: Answer['alerts'][number]) => {
     const { name, page_worthy, since, detail, what_to_do } = alert;
     return html`<article class="alert" key=${`${name} ${detail}`}>
       <p>

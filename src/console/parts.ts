@@ -10,11 +10,7 @@ export function failed(text: Children, more?: Children): VNode {
   return html`<p class="failure" role="alert">${mark('failed')} ${text} ${more}</p>`;
 }
 
-interface PanelOptions {
-  readonly aside?: Children;
-  readonly help?: string;
-  readonly look?: 'half' | 'across';
-}
+type PanelOptions = Readonly<{ aside?: Children; help?: string; look?: 'half' | 'across' }>;
 
 export function panel(title: string, children: Children, { aside, help, look }: PanelOptions = {}): VNode {
   const question =

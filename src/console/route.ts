@@ -1,5 +1,5 @@
 /** The route: view and parameters in the fragment of the address, so that it can be bookmarked and sent. */
-import { useEffect, useState } from 'preact/hooks';
+import { useAtEvent } from './server.ts';
 
 export interface Route {
   readonly view: string;
@@ -14,15 +14,7 @@ function current(): Route {
   return { view: view || 'overview', name, parameters: new URLSearchParams(query) };
 }
 
-export function useRoute(): Route {
-  const [route, setRoute] = useState(current);
-  useEffect(() => {
-    const changed = () => setRoute(current());
-    addEventListener('hashchange', changed);
-    return () => removeEventListener('hashchange', changed);
-  }, []);
-  return route;
-}
+export const useRoute = () => useAtEvent(window, 'hashchange', current);
 
 type Values = Readonly<Record<string, string | null | undefined>>;
 

@@ -19,9 +19,7 @@ const NO_ANSWER = 'Wirewatch does not answer. Check that it runs and can be reac
 let aheadMs = 0;
 
 /** The appliance's clock, epoch milliseconds: ages are calculated with it, whatever the browser's clock shows. */
-export function serverNow(): number {
-  return Date.now() + aheadMs;
-}
+export const serverNow = () => Date.now() + aheadMs;
 
 /** The place of the session's secret. All tabs of an origin share it; a server at another port cannot read it. */
 const SECRET = 'wirewatch-session';
@@ -66,16 +64,19 @@ function emit(topic: string): void {
   events.dispatchEvent(new Event(topic));
 }
 
-/** The appliance's clock; every second, all ages are drawn again at once. */
-export function useNow(): number {
-  const [now, setNow] = useState(serverNow);
+/** What is read now and at each event. */
+export function useAtEvent<Value>(target: EventTarget, name: string, readValue: () => Value): Value {
+  const [value, setValue] = useState(readValue);
   useEffect(() => {
-    const tick = () => setNow(serverNow());
-    events.addEventListener('tick', tick);
-    return () => events.removeEventListener('tick', tick);
+    const onEvent = () => setValue(readValue());
+    target.addEventListener(name, onEvent);
+    return () => target.removeEventListener(name, onEvent);
   }, []);
-  return now;
+  return value;
 }
+
+/** The appliance's clock; every second, all ages are drawn again at once. */
+export const useNow = () => useAtEvent(events, 'tick', serverNow);
 
 const TOPICS = ['overview', 'windows', 'detections', 'customers', 'jobs', 'role'] as const;
 const ASK_EVERY_MS = 1000;

@@ -6,8 +6,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { ExportName, WindowLetter, WindowMap } from '../admin/console/api.ts';
+import type { WindowLetter, WindowMap } from '../admin/console/api.ts';
 import { counted } from '../counted.ts';
+import type { ExportName } from '../detection/content-type.ts';
 import { DAY_MS, WINDOW_MS } from '../time.ts';
 import { dayName, windowTime } from './format.ts';
 import { type MarkName, soft, state } from './inline.ts';
@@ -42,11 +43,7 @@ export const LETTERS: Readonly<
   '-': ['not expected', 'abandoned', 'edge', DOT],
 };
 
-export interface Cell {
-  readonly startMs: number;
-  readonly letter: keyof typeof LETTERS;
-  readonly rows: number;
-}
+export type Cell = Readonly<{ startMs: number; letter: keyof typeof LETTERS; rows: number }>;
 
 const isLetter = (text: string): text is keyof typeof LETTERS => Object.hasOwn(LETTERS, text);
 
@@ -77,8 +74,7 @@ function drawn(cells: readonly Cell[], placeOf: (index: number) => readonly [x: 
     paths.set(letter, `${paths.get(letter) ?? ''}${shape}`);
   });
   return [...paths].map(
-    ([letter, d]) =>
-      html`<path key=${letter} fill=${`var(--${LETTERS[letter][2]})`} fill-rule="evenodd" d=${d} />`,
+    ([key, d]) => html`<path key=${key} fill=${`var(--${LETTERS[key][2]})`} fill-rule="evenodd" d=${d} />`,
   );
 }
 
@@ -90,38 +86,26 @@ export function sample(letter: Cell['letter']): VNode {
 /** What the map says of its keys, to those who see it and to a screen reader. */
 export const KEYS = 'Arrow keys move, Enter opens, n and p go to the next and previous open window';
 
-/** Where cells are drawn: columns from the left, lines of days from the top, the newest first. */
-function layout(days: number) {
-  const lineOf = (index: number) => days - 1 - Math.floor(index / DAY_WINDOWS);
-  const placeOf = (index: number) =>
-    [(index % DAY_WINDOWS) * CELL_WIDTH, HEAD_HEIGHT + lineOf(index) * LINE_HEIGHT] as const;
-  return {
-    lineOf,
-    placeOf,
-    outline(index: number) {
-      const [x, y] = placeOf(index);
-      return { x: x - 1.5, y: y - 1.5, width: CELL_WIDTH + 2, height: LINE_HEIGHT + 2 };
-    },
-    /** @returns the cell at a point; null: none is there */
-    under({ offsetX, offsetY }: MouseEvent): number | null {
-      const column = Math.floor(offsetX / CELL_WIDTH);
-      const line = Math.floor((offsetY - HEAD_HEIGHT) / LINE_HEIGHT);
-      const isIn = column >= 0 && column < DAY_WINDOWS && line >= 0 && line < days;
-      return isIn ? (days - 1 - line) * DAY_WINDOWS + column : null;
-    },
-  };
-}
+type MapProps = Readonly<{ map: WindowMap; name: ExportName; onChoose: (startMs: number) => void }>;
 
-interface MapProps {
-  readonly map: WindowMap;
-  readonly name: ExportName;
-  readonly onChoose: (startMs: number) => void;
-}
-
+/** Columns go from the left, lines of days from the top, the newest first. */
 export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
   const cells = useMemo(() => expected(cellsOf(map, name)), [map]);
   const days = cells.length / DAY_WINDOWS;
-  const place = layout(days);
+  const lineOf = (index: number) => days - 1 - Math.floor(index / DAY_WINDOWS);
+  const placeOf = (index: number) =>
+    [(index % DAY_WINDOWS) * CELL_WIDTH, HEAD_HEIGHT + lineOf(index) * LINE_HEIGHT] as const;
+  const outline = (index: number) => {
+    const [x, y] = placeOf(index);
+    return { x: x - 1.5, y: y - 1.5, width: CELL_WIDTH + 2, height: LINE_HEIGHT + 2 };
+  };
+  /** The cell at a point; null: none is there. */
+  const under = ({ offsetX, offsetY }: MouseEvent) => {
+    const column = Math.floor(offsetX / CELL_WIDTH);
+    const line = Math.floor((offsetY - HEAD_HEIGHT) / LINE_HEIGHT);
+    const isIn = column >= 0 && column < DAY_WINDOWS && line >= 0 && line < days;
+    return isIn ? (days - 1 - line) * DAY_WINDOWS + column : null;
+  };
   const [width, height] = [DAY_WINDOWS * CELL_WIDTH, HEAD_HEIGHT + days * LINE_HEIGHT];
   const newest = cells.findLastIndex(({ letter }) => letter !== 'n' && letter !== 'w');
   const [focused, setFocused] = useState(Math.max(0, newest));
@@ -129,10 +113,10 @@ export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
   const frame = useRef<HTMLDivElement>(null);
   const focusCell = useRef<SVGRectElement>(null);
   const isMoved = useRef(false);
-  const paths = useMemo(() => drawn(cells, place.placeOf), [cells]);
+  const paths = useMemo(() => drawn(cells, placeOf), [cells]);
   useLayoutEffect(() => {
     const { current } = frame;
-    if (current !== null) current.scrollLeft = place.placeOf(newest)[0] - current.clientWidth / 2;
+    if (current !== null) current.scrollLeft = placeOf(newest)[0] - current.clientWidth / 2;
   }, []);
   useEffect(() => {
     if (isMoved.current) focusCell.current?.focus();
@@ -160,12 +144,12 @@ export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
       <svg width=${width} height=${height} role="grid" aria-description=${KEYS}
         aria-label=${`Windows of ${name}, a row a day, the newest first`}
         aria-rowcount=${days} aria-colcount=${DAY_WINDOWS}
-        onPointerMove=${(event: PointerEvent) => setHovered(place.under(event))}
+        onPointerMove=${(event: PointerEvent) => setHovered(under(event))}
         onPointerLeave=${() => setHovered(null)}
-        onClick=${(event: MouseEvent) => choose(event, place.under(event))}>
-        <g aria-hidden="true">${HOURS}${paths}${hovered !== null && html`<rect ...${place.outline(hovered)} />`}</g>
-        <g role="row" aria-rowindex=${place.lineOf(focused) + 1}>
-          <rect role="gridcell" key=${focused} ref=${focusCell} ...${place.outline(focused)} tabindex="0"
+        onClick=${(event: MouseEvent) => choose(event, under(event))}>
+        <g aria-hidden="true">${HOURS}${paths}${hovered !== null && html`<rect ...${outline(hovered)} />`}</g>
+        <g role="row" aria-rowindex=${lineOf(focused) + 1}>
+          <rect role="gridcell" key=${focused} ref=${focusCell} ...${outline(focused)} tabindex="0"
             aria-colindex=${(focused % DAY_WINDOWS) + 1} aria-label=${at && labelOf(name, at)}
             onKeyDown=${onKeyDown} onClick=${(event: Event) => choose(event, focused)} />
         </g>

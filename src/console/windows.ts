@@ -2,16 +2,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type {
-  Action,
-  ExportName,
-  OpenWindow,
-  WindowDetail,
-  WindowLetter,
-  WindowMap,
-} from '../admin/console/api.ts';
+import type { Action, OpenWindow, WindowDetail, WindowLetter, WindowMap } from '../admin/console/api.ts';
 import { counted, grouped } from '../counted.ts';
-import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { firstErrorText } from '../exports/error-groups.ts';
 import { formatMs } from '../time.ts';
 import { actions } from './action.ts';
@@ -27,8 +20,7 @@ const LEGEND = ['d', 'e', 'f', 'h', 'm', 'l', 'a', '-'] as const;
 
 export function Windows({ route: { parameters } }: { route: Route }): VNode {
   const reading = useReading<WindowMap>('/console/windows', ['windows']);
-  const name: ExportName =
-    EXPORT_NAMES.find((known) => known === parameters.get('export')) ?? EXPORT_NAMES[0];
+  const name: ExportName = EXPORT_NAMES.find((one) => one === parameters.get('export')) ?? EXPORT_NAMES[0];
   const start = parameters.get('window');
   const here = (more: Record<string, string>) => linkTo('windows', { export: name, ...more });
   return html`<p class="lead soft">Each export brings a file every ten minutes. A window without data is a gap in what clients receive.</p>

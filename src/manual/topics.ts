@@ -56,6 +56,4 @@ export const PARTS = Object.entries(CONTENTS).map(([title, topics]) => ({
 
 export const TOPICS = PARTS.flatMap(({ topics }) => topics);
 
-export function markdownOf({ name }: Topic): string {
-  return packedText('src/manual', `${name}.md`);
-}
+export const markdownOf = ({ name }: Topic) => packedText('src/manual', `${name}.md`);

@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createMetrics } from '../../src/admin/metrics.ts';
-import { answerRequest } from '../../src/admin/operation-requests.ts';
+import { answerRequest, send as sendTold } from '../../src/admin/operation-requests.ts';
 import { createConditions } from '../../src/health/alert-conditions.ts';
 import { evaluateHealth } from '../../src/health/rules.ts';
 import { CONNECTION_TIMES, openListener } from '../../src/http/listener.ts';
@@ -189,7 +189,9 @@ test('an operation may take longer than its connection may be silent', async () 
   });
   const asker = { way: 'api', by: { actor: 'test' }, mayAct: true, isValid: () => true } as const;
   listener.server.on('request', (request, response) =>
-    listener.connections.inTurn(request, response, () => answerRequest(request, response, operations, asker)),
+    listener.connections.inTurn(request, response, async () =>
+      sendTold(response, await answerRequest(request, response, operations, asker)),
+    ),
   );
   const url = await listener.listen();
   try {
@@ -207,11 +209,7 @@ function requests(endpoint: string, status: string): string {
   return `wirewatch_http_request_duration_seconds_count{endpoint="${endpoint}",status="${status}"}`;
 }
 
-const PAUSED = {
-  newest_done: { newswire: null, imagewire: null },
-  enabled: [],
-  is_paused: true,
-};
+const PAUSED = { newest_done: { newswire: null, imagewire: null }, enabled: [], is_paused: true };
 
 test('without a status the other metrics are answered', async () => {
   using store = createTestStore();

@@ -4,13 +4,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync }
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import type {
-  AuditedChange,
-  AuditPage,
-  Customers,
-  WindowDetail,
-  WindowMap,
-} from '../../src/admin/console/api.ts';
+import type * as api from '../../src/admin/console/api.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance, startAppliance } from '../support/appliance.ts';
 import { assertFailed } from '../support/command.ts';
@@ -24,6 +18,7 @@ import { until } from '../support/until.ts';
 
 const NAME = 'Grace Hopper';
 const USER = userInfo().username;
+const TERMS = { account: 'agency', name: 'x', scopes: ['detections:read'], subscriptions: ['7001'] };
 const WHO = `${USER} as "${NAME}"`;
 const appliance = await sharedAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
 let ui = await openConsole(appliance, '--as', NAME);
@@ -33,8 +28,8 @@ const first = Math.floor((Date.now() - DAY_MS) / WINDOW_MS) * WINDOW_MS - WINDOW
 const at = (count: number) => first + count * WINDOW_MS;
 
 /** The newest entry of the audit trail, which must name this person. */
-async function audited(command: string): Promise<AuditedChange> {
-  const { entries } = await ui.get<AuditPage>('history/audit');
+async function audited(command: string): Promise<api.AuditedChange> {
+  const { entries } = await ui.get<api.AuditPage>('history/audit');
   const [newest] = entries;
   assert.ok(newest !== undefined);
   const { kind, actor, as } = newest;
@@ -50,7 +45,7 @@ test('a failed window is reset: map, list and button agree, before and after', a
   const good = newRow();
   await appliance.dropped(fileName('newswire', at(1)), ndjson([newRow({ strength_score: 'much' })]));
   const stateOf = async () => {
-    const map = await ui.get<WindowMap>('windows');
+    const map = await ui.get<api.WindowMap>('windows');
     const index = (at(1) - Date.parse(map.from)) / WINDOW_MS;
     return {
       letter: map.exports.newswire.windows[index],
@@ -63,7 +58,7 @@ test('a failed window is reset: map, list and button agree, before and after', a
   const offers = ['window reset', 'window accept'].map((operation) => ({ operation, given: window }));
   const shown = failed.listed.map(({ letter, held, actions }) => [letter, held, actions]);
   assert.deepEqual(shown, [['f', false, offers]]);
-  const detail = await ui.get<WindowDetail>(`window?export=newswire&window_start=${start}`);
+  const detail = await ui.get<api.WindowDetail>(`window?export=newswire&window_start=${start}`);
   const { line, column, value } = Object(detail.files[0]?.report.errors?.[0]);
   assert.deepEqual([line, column, value], [1, 'strength_score', 'much']);
   const again = await ui.job('window reset', window);
@@ -74,7 +69,7 @@ test('a failed window is reset: map, list and button agree, before and after', a
   const { listed } = await stateOf();
   assert.deepEqual([listed.length, listed[0]?.held], [1, true]);
   await appliance.dropped(fileName('newswire', at(9)), 'no row at all\n');
-  const { open } = await ui.get<WindowMap>('windows');
+  const { open } = await ui.get<api.WindowMap>('windows');
   const offered = open.flatMap(({ held, actions }) => [held, actions.length]);
   assert.deepEqual(offered, [false, 2, true, 2]);
   const dismissed = { export: 'newswire', start: [formatMs(at(9))] };
@@ -105,7 +100,7 @@ test('an abandoned window is accepted; an empty file closes the gap', async () =
   assert.equal((await appliance.dropped(fileName('newswire', at(2)), ndjson([row]))).msg, 'file held');
   const start = formatMs(at(2));
   const window = { export: 'newswire', start: [start] };
-  const map = await ui.get<WindowMap>('windows');
+  const map = await ui.get<api.WindowMap>('windows');
   const indexOf = (count: number) => (at(count) - Date.parse(map.from)) / WINDOW_MS;
   const letters = [1, 2, 4].map((count) => map.exports.newswire.windows[indexOf(count)]);
   assert.deepEqual(letters, ['d', 'h', 'e']);
@@ -121,7 +116,7 @@ test('an abandoned window is accepted; an empty file closes the gap', async () =
 test('the first expected window is changed', async () => {
   const start = formatMs(at(6));
   assert.equal((await ui.job('window expect', { export: 'newswire', start })).state, 'done');
-  const map = await ui.get<WindowMap>('windows');
+  const map = await ui.get<api.WindowMap>('windows');
   assert.equal(map.exports.newswire.windows[(at(5) - Date.parse(map.from)) / WINDOW_MS], '-');
   await audited('window expect');
   // A mistyped year would make millions missing.
@@ -130,15 +125,10 @@ test('the first expected window is changed', async () => {
 });
 
 test('keys and accounts offer what their state allows', async () => {
-  const { value } = await ui.act('key create', {
-    account: 'agency',
-    name: 'Made here',
-    scopes: ['detections:read'],
-    subscriptions: ['7001:text'],
-  });
+  const { value } = await ui.act('key create', { ...TERMS, subscriptions: ['7001:text'] });
   const { id, key } = Object(value);
   const offered = async () => {
-    const { accounts } = await ui.get<Customers>('customers');
+    const { accounts } = await ui.get<api.Customers>('customers');
     const [account] = accounts;
     const entry = account?.keys.find((one) => one.id === id);
     assert.ok(account !== undefined && entry !== undefined);
@@ -157,13 +147,12 @@ test('keys and accounts offer what their state allows', async () => {
 });
 
 test('what no operation takes is refused with a problem document', async () => {
-  const terms = { account: 'agency', name: 'x', scopes: ['detections:read'], subscriptions: ['7001'] };
   for (const [operation, given, status] of [
-    ['key create', { ...terms, hash: 'x' }, 400],
-    ['key create', { ...terms, name: 'x'.repeat(100_000) }, 400],
+    ['key create', { ...TERMS, hash: 'x' }, 400],
+    ['key create', { ...TERMS, name: 'x'.repeat(100_000) }, 400],
     ['key create', null, 400],
     ['key create', [], 400],
-    ['key create', { ...terms, account: 'nobody' }, 409],
+    ['key create', { ...TERMS, account: 'nobody' }, 409],
     ['key delete', {}, 404],
     ['', {}, 404],
   ] as const) {

@@ -2,20 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type {
-  AuditPage,
-  Changes,
-  Customers,
-  DetectionDetail,
-  DetectionsPage,
-  FilesPage,
-  KeyEntry,
-  ManualTopic,
-  ManualTopics,
-  Overview,
-  Trends,
-  WindowDetail,
-} from '../../src/admin/console/api.ts';
+import type * as api from '../../src/admin/console/api.ts';
 import { customerRows } from '../../src/admin/console/trends.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { streamName } from '../../src/detection/content-type.ts';
@@ -38,8 +25,7 @@ const HOSTILE = `<img src=x onerror="alert(1)">\u202e</script>'"&#0;${'x'.repeat
 const first = Math.floor((Date.now() - DAY_MS) / WINDOW_MS) * WINDOW_MS;
 const at = (count: number) => first + count * WINDOW_MS;
 const detectedAt = formatMs(first + 1000);
-const row = (members: Row) =>
-  newRow({ first_detected_at: detectedAt, last_scored_at: detectedAt, ...members });
+const row = (own: Row) => newRow({ first_detected_at: detectedAt, last_scored_at: detectedAt, ...own });
 const changed = row({ article_domain: 'one.example', source_id: 'urn:one', strength_score: 30 });
 const hostile = row({ article_domain: 'two.example', article_headline: HOSTILE, subscription_id: 7002 });
 
@@ -53,7 +39,7 @@ await appliance.dropped(fileName('newswire', at(2)), 'no row at all\n');
 await appliance.dropped('holiday.jpg', 'x');
 
 test('the overview and "wirewatch status" say the same', async () => {
-  const overview = await ui.get<Overview>('overview');
+  const overview = await ui.get<api.Overview>('overview');
   const status = JSON.parse(appliance.cli(['status', '--json']).stdout);
   assert.deepEqual(Object.keys(overview), Object.keys(status));
   for (const name of ['exports', 'not_applied', 'health'] as const)
@@ -66,7 +52,7 @@ test('the overview and "wirewatch status" say the same', async () => {
 
 test('files are filtered by outcome, export and name, and paged, with their reasons', async () => {
   const names = async (query: string) => {
-    const { files, next } = await ui.get<FilesPage>(`files${query}`);
+    const { files, next } = await ui.get<api.FilesPage>(`files${query}`);
     assert.equal(next, null);
     return files.map(({ file }) => file);
   };
@@ -75,16 +61,16 @@ test('files are filtered by outcome, export and name, and paged, with their reas
   assert.deepEqual(await names('?export=imagewire'), [fileName('imagewire', at(1))]);
   assert.deepEqual(await names(`?name=${encodeURIComponent('day')}`), ['holiday.jpg']);
   assert.deepEqual(await names("?name=%25'%3B--"), []);
-  const { files } = await ui.get<FilesPage>('files?outcome=failed');
+  const { files } = await ui.get<api.FilesPage>('files?outcome=failed');
   assert.equal(files[0]?.report.errors?.[0]?.line, 1);
-  const behind = await ui.get<FilesPage>(`files?after=${files[0]?.number}`);
+  const behind = await ui.get<api.FilesPage>(`files?after=${files[0]?.number}`);
   assert.equal(behind.files.length, 3);
   for (const wrong of ['after=x', 'nothing=1', 'outcome='])
     assert.equal((await ui.ask(`files?${wrong}`)).status, 400, wrong);
 });
 
 test('the live stream: newest first, filtered as in the API', async () => {
-  const live = (query: string) => ui.get<DetectionsPage>(`detections/live${query}`);
+  const live = (query: string) => ui.get<api.DetectionsPage>(`detections/live${query}`);
   const all = await live('');
   assert.deepEqual(all.total, { rows: 4, or_more: false });
   assert.equal((await live('?domain=two.example')).total, null);
@@ -106,9 +92,9 @@ test('content from exports stays text in JSON, whatever it is', async () => {
   const reply = await ui.ask('detections/live?domain=two.example');
   assert.match(reply.headers['content-type'] ?? '', /^application\/json/);
   assert.equal(reply.headers['x-content-type-options'], 'nosniff');
-  const { detections }: DetectionsPage = JSON.parse(reply.text);
+  const { detections }: api.DetectionsPage = JSON.parse(reply.text);
   assert.equal(detections[0]?.article.headline, HOSTILE);
-  const one = await ui.get<DetectionDetail>(`detections/one?id=${idOf(hostile)}`);
+  const one = await ui.get<api.DetectionDetail>(`detections/one?id=${idOf(hostile)}`);
   assert.equal(one.current.article.headline, HOSTILE);
 });
 
@@ -116,7 +102,7 @@ test('a search in a period finds what the API finds, in bounded steps', async ()
   const found = async (query: string) => {
     const ids: string[] = [];
     for (let after = ''; ; ) {
-      const page = await ui.get<DetectionsPage>(`detections/search?${query}${after}`);
+      const page = await ui.get<api.DetectionsPage>(`detections/search?${query}${after}`);
       ids.push(...page.detections.map(({ id }) => id));
       if (page.next === null) return ids;
       after = `&after=${page.next}`;
@@ -137,7 +123,7 @@ test('a search in a period finds what the API finds, in bounded steps', async ()
   assert.deepEqual([...(await found(`${period}&limit=1`))].sort(), [...all].sort());
   assert.equal(new Set(all).size, 4);
   const totalOf = async (query: string) =>
-    (await ui.get<DetectionsPage>(`detections/search?${period}${query}`)).total;
+    (await ui.get<api.DetectionsPage>(`detections/search?${period}${query}`)).total;
   assert.deepEqual(await totalOf('&limit=1'), { rows: 4, or_more: false });
   assert.deepEqual(await totalOf('&content_type=image'), { rows: 1, or_more: false });
   assert.equal(await totalOf('&words=one'), null);
@@ -147,7 +133,7 @@ test('a search in a period finds what the API finds, in bounded steps', async ()
   for (; next !== null && steps < 100; steps += 1) {
     const after: string = next === '' ? '' : `&after=${next}`;
     const query: string = `from=1970-01-01&to=2100-01-01&domain=none.example${after}`;
-    ({ next } = await ui.get<DetectionsPage>(`detections/search?${query}`));
+    ({ next } = await ui.get<api.DetectionsPage>(`detections/search?${query}`));
   }
   assert.ok(steps <= 4, `${steps} steps`);
   const wrong = ['', 'from=2026-01-01', 'from=2026-02-01&to=2026-01-01', 'from=x&to=y'];
@@ -156,7 +142,7 @@ test('a search in a period finds what the API finds, in bounded steps', async ()
 });
 
 test('one detection, with its versions and their differences', async () => {
-  const one = await ui.get<DetectionDetail>(`detections/one?id=${idOf(changed)}`);
+  const one = await ui.get<api.DetectionDetail>(`detections/one?id=${idOf(changed)}`);
   assert.deepEqual([one.current.version, one.current.event], [2, undefined]);
   const scored = one.versions.flatMap((own) => [own.version, own.changed.includes('strength.score')]);
   assert.deepEqual(scored, [2, true, 1, false]);
@@ -172,7 +158,7 @@ test('one detection, with its versions and their differences', async () => {
 
 test('a window has its files, with their errors', async () => {
   const of = (window: number) =>
-    ui.get<WindowDetail>(`window?export=newswire&window_start=${formatMs(at(window))}`);
+    ui.get<api.WindowDetail>(`window?export=newswire&window_start=${formatMs(at(window))}`);
   const [done, failed] = [await of(1), await of(2)];
   assert.deepEqual([done.letter, failed.letter], ['d', 'f']);
   const all = [...done.files, ...failed.files];
@@ -189,8 +175,8 @@ test('customers: usage, refusals and lag; kept across a restart', async () => {
   const since = new Date(Date.now() - DAY_MS).toISOString();
   await appliance.get(`/v1/detections/changes?limit=1&since=${since}`, key);
   await appliance.get('/v1/detections/changes', key);
-  const entry = async (): Promise<KeyEntry | undefined> => {
-    const { accounts } = await ui.get<Customers>('customers');
+  const entry = async (): Promise<api.KeyEntry | undefined> => {
+    const { accounts } = await ui.get<api.Customers>('customers');
     return accounts[0]?.keys.find((one) => one.id === id);
   };
   await until('the counts are written', async () => (await entry())?.refused.length === 1);
@@ -200,11 +186,11 @@ test('customers: usage, refusals and lag; kept across a restart', async () => {
   assert.deepEqual([before?.follower?.rows_behind, before?.follower?.behind], [4, false]);
   const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
   const counted = async (days: number) => {
-    const { machine } = await ui.get<Trends>(`trends?days=${days}`);
+    const { machine } = await ui.get<api.Trends>(`trends?days=${days}`);
     return [sum(machine.requests), sum(machine.refused)];
   };
   for (const days of [1, 7, 90]) assert.deepEqual(await counted(days), [3, 1], `${days} days`);
-  const ofKeys = async () => (await ui.get<Trends>('trends')).keys;
+  const ofKeys = async () => (await ui.get<api.Trends>('trends')).keys;
   const [curves, ...others] = await ofKeys();
   const counts = [sum(curves?.requests ?? []), sum(curves?.refused ?? []), curves?.lag_seconds?.length];
   assert.deepEqual([curves?.id, counts, others], [id, [2, 1, 24], []]);
@@ -225,9 +211,9 @@ test('customers: usage, refusals and lag; kept across a restart', async () => {
 });
 
 test('what has changed is told by topic', async () => {
-  const before = await ui.get<Changes>('changes');
+  const before = await ui.get<api.Changes>('changes');
   const changedTopics = async () => {
-    const after = await ui.get<Changes>('changes');
+    const after = await ui.get<api.Changes>('changes');
     const topics = ['windows', 'detections', 'customers', 'jobs'] as const;
     return topics.filter((topic) => after[topic] !== before[topic]);
   };
@@ -243,7 +229,7 @@ test('what has changed is told by topic', async () => {
 
 test('history: the audit trail, newest first, filtered', async () => {
   appliance.cli(['account', 'set', 'agency', '--name', 'Agency two']);
-  const audit = (query: string) => ui.get<AuditPage>(`history/audit${query}`);
+  const audit = (query: string) => ui.get<api.AuditPage>(`history/audit${query}`);
   const [newest] = (await audit('')).entries;
   const { subject, command, members } = newest ?? assert.fail();
   assert.deepEqual([subject, command, members.name?.to], ['account', 'account set', 'Agency two']);
@@ -261,13 +247,13 @@ test('history: the audit trail, newest first, filtered', async () => {
 });
 
 test('the manual: its topics, a search, a topic', async () => {
-  const { topics } = await ui.get<ManualTopics>('manual');
+  const { topics } = await ui.get<api.ManualTopics>('manual');
   assert.ok(topics.length > 10);
-  for (const { excerpt } of (await ui.get<ManualTopics>('manual?search=reset')).topics)
+  for (const { excerpt } of (await ui.get<api.ManualTopics>('manual?search=reset')).topics)
     assert.doesNotMatch(excerpt, /[`*|#]|\]\(/, 'markup');
-  const { topics: found } = await ui.get<ManualTopics>('manual?search=cursor%20window');
+  const { topics: found } = await ui.get<api.ManualTopics>('manual?search=cursor%20window');
   assert.ok(found.length > 0 && found.length < topics.length && found[0]?.excerpt !== '');
-  const topic = await ui.get<ManualTopic>(`manual/topic?name=${topics[0]?.name}`);
+  const topic = await ui.get<api.ManualTopic>(`manual/topic?name=${topics[0]?.name}`);
   assert.match(topic.html, /<h1[ >]/);
   assert.equal((await ui.ask('manual/topic?name=nothing')).status, 404);
 });
@@ -284,10 +270,10 @@ test('versions of a detection whose time is later than its arrival', () => {
 });
 
 test('of a damaged audit trail, the sound entries are shown, with what is missing', async () => {
-  const before = await ui.get<AuditPage>('history/audit');
+  const before = await ui.get<api.AuditPage>('history/audit');
   using db = openDatabase(join(appliance.data, 'access.db'), 'write', ACCESS_SCHEMA);
   db.exec("UPDATE audit SET changes = '[]' WHERE entry = 2");
-  const { entries, warning } = await ui.get<AuditPage>('history/audit');
+  const { entries, warning } = await ui.get<api.AuditPage>('history/audit');
   assert.match(warning ?? '', /damaged: 1 entry \(number 2\)/);
   const sound = before.entries.filter(({ entry }) => entry !== 2);
   assert.deepEqual(entries, sound);

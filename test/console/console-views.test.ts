@@ -1,13 +1,7 @@
 /** The console in a real Chromium, on an installation with failed files and content of a hostile export. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type {
-  AuditPage,
-  DetectionDetail,
-  FilesPage,
-  Overview,
-  WindowMap,
-} from '../../src/admin/console/api.ts';
+import type * as api from '../../src/admin/console/api.ts';
 import { formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
 import { NOTHING_READ } from '../../src/windows/reach.ts';
 import { assertAccessible, skip } from '../support/browser.ts';
@@ -56,7 +50,7 @@ describe('the console in a browser', { skip }, () => {
       assert.equal(await page.locator('#app img').count(), 0);
       assert.match(await page.title(), /Wirewatch/);
     }
-    await answers<DetectionDetail>('detections/one', ({ current, ...answer }) => {
+    await answers<api.DetectionDetail>('detections/one', ({ current, ...answer }) => {
       const article = { ...current.article, url: 'javascript:alert(1)' };
       return { ...answer, current: { ...current, article } };
     });
@@ -127,7 +121,7 @@ describe('the console in a browser', { skip }, () => {
     await show('overview');
     const after = /files\?after=b/;
     let all = 0;
-    await answers<FilesPage>('files', ({ files: [first, ...rest] }) => {
+    await answers<api.FilesPage>('files', ({ files: [first, ...rest] }) => {
       all = rest.length + 1;
       void page.route(after, (route) => route.fulfill({ json: { files: [first], next: null } }));
       void page.route(after, (route) => route.fulfill({ status: 503, json: {} }), { times: 1 });
@@ -171,7 +165,7 @@ describe('the console in a browser', { skip }, () => {
   });
 
   test('the growth of the database fills the disk that it is on, not another', async () => {
-    await answers<Overview>('overview', ({ disks, ...overview }) => {
+    await answers<api.Overview>('overview', ({ disks, ...overview }) => {
       const full = disks.map((disk) => ({ ...disk, free_bytes: disk.of === 'data' ? 2 ** 50 : 0 }));
       return { ...overview, disks: full };
     });
@@ -208,7 +202,7 @@ describe('the console in a browser', { skip }, () => {
   /** Every window of newswire is done, but `overdue` since the newest one, and the last, which is not due yet. */
   async function showStanding(overdue: number, failed: number): Promise<void> {
     let newest_done: string | null = null;
-    await answers<WindowMap>('windows', ({ at, from, exports: { newswire }, open }) => {
+    await answers<api.WindowMap>('windows', ({ at, from, exports: { newswire }, open }) => {
       const { length } = newswire.windows;
       const done = Math.floor((Date.parse(at) - Date.parse(from)) / WINDOW_MS) - overdue - 1;
       const windows = `${'d'.repeat(done)}${'w'.repeat(overdue)}`.padEnd(length, 'n');
@@ -217,7 +211,7 @@ describe('the console in a browser', { skip }, () => {
       const exports = { newswire: { ...newswire, windows }, imagewire };
       return { at, from, exports, open: open.slice(0, failed) };
     });
-    await answers<Overview>('overview', (overview) => {
+    await answers<api.Overview>('overview', (overview) => {
       const not_read = { ...NOTHING_READ.not_read, failed };
       const newswire = { ...overview.exports.newswire, newest_done, not_read };
       return { ...overview, exports: { newswire, imagewire: { ...NOTHING_READ, enabled: false } } };
@@ -249,7 +243,7 @@ describe('the console in a browser', { skip }, () => {
   test('while the database cannot be read, nothing that depends on it counts as done', async () => {
     const unreadable = { status: 503, json: {} };
     await page.route(/\/console\/(windows|detections\/live)/, (route) => route.fulfill(unreadable));
-    await answers<Overview>('overview', (overview) => {
+    await answers<api.Overview>('overview', (overview) => {
       const nothing = { ...NOTHING_READ, enabled: true };
       const database = { ...overview.database, unreadable: 'it is damaged' };
       const exports = { newswire: nothing, imagewire: nothing };
@@ -267,9 +261,10 @@ describe('the console in a browser', { skip }, () => {
   });
 
   test('what the audit trail lacks is said above what it has', async () => {
-    await answers<AuditPage>('history/audit', (trail) => ({ ...trail, warning: 'number 2 cannot be shown' }));
+    const warning = 'number 2 cannot be shown';
+    await answers<api.AuditPage>('history/audit', (trail) => ({ ...trail, warning }));
     await show('history');
-    await page.locator('p', { hasText: 'number 2 cannot be shown' }).waitFor();
+    await page.locator('p', { hasText: warning }).waitFor();
     await page.locator('tbody tr').first().waitFor();
   });
 

@@ -8,12 +8,7 @@ import { manualHtml } from '../../src/manual/html.ts';
 import { formatWindowStart } from '../../src/time.ts';
 import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { assertFailed, onPath, programCommand, succeed } from '../support/command.ts';
-import {
-  assertSameContent,
-  type Content,
-  contentOfDetections,
-  withoutLog,
-} from '../support/database-content.ts';
+import { assertSameContent, contentOfDetections, withoutLog } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { without } from '../support/installed.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
@@ -178,8 +173,7 @@ describe('a client', NEEDED, () => {
 });
 
 test('health is 503: healthcheck shows why', async () => {
-  const shown = run('health');
-  assert.match(shown, /degraded: .*newswire.*wirewatch /s);
+  assert.match(run('health'), /degraded: .*newswire.*wirewatch /s);
 });
 
 test('it does not start with a damaged log: new logs lose nothing, nor does a backup that has what is damaged', async () => {
@@ -212,7 +206,7 @@ function damageLog(): void {
   writeFileSync(segment, bytes);
 }
 
-function idsOf({ detection = [] }: Content): unknown[] {
+function idsOf({ detection = [] }: ReturnType<typeof withoutLog>): unknown[] {
   return detection.map((row) => Object(row).id);
 }
 

@@ -6,18 +6,13 @@
  * `after` of a list's next page; null at its end. Every request but `POST session` needs `Authorization: Bearer SECRET`
  * with the secret of a session. Errors are problem documents.
  */
-import type { ExportName } from '../../detection/content-type.ts';
 import type { OutcomeDocument } from '../../operations/problem.ts';
 import type { READERS } from './reads.ts';
 
 export type { AuditedChange } from '../../auth/audit.ts';
-export type { AlertDocument } from '../../health/alert-texts.ts';
 export type { FileDocument as FileEntry, FileOutcome, FileReport } from '../../ingest/files/file-record.ts';
 export type { DetectionEntry, DetectionsPage } from './detections.ts';
 export type { Action, WindowLetter } from './windows.ts';
-export type { ExportName };
-
-export type Time = string;
 
 /** `POST session` {token}: redeems a link (`/#login=TOKEN`); 401 when it was used or has expired. */
 export interface SessionBegun {
@@ -29,7 +24,7 @@ export interface SessionBegun {
 export interface Session {
   readonly name: string;
   readonly read_only: boolean;
-  readonly expires_at: Time;
+  readonly expires_at: string;
   readonly version: string;
   /** It has sample data. */
   readonly demo: boolean;
@@ -62,8 +57,7 @@ export type ManualTopic = View<'manual/topic'>;
 
 /** `GET lab`: what a lab does to its clients. 404 unless it is a lab. */
 export interface LabState {
-  /** The lab's clock. */
-  readonly now: Time;
+  readonly now: string;
   readonly seed: string;
   /** In the order in which they were added: the first that matches a request takes effect. */
   readonly faults: readonly {

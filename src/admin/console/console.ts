@@ -46,10 +46,9 @@ export function createConsole({ operations, lab, log }: ConsoleOptions) {
       strangers.note(address, 'link', () => log.warn({ address }, 'a link into the console was refused'));
       return problem(401, BAD_LINK, 'unauthorized');
     }
-    const { by, read_only } = session;
+    const { by, read_only, token: secret } = session;
     log.info({ ...by, read_only, address }, 'a session of the console began');
-    const begun: SessionBegun = { secret: session.token };
-    return { status: 200, body: JSON.stringify(begun) };
+    return { status: 200, body: JSON.stringify({ secret } satisfies SessionBegun) };
   }
 
   function sessionOf(request: IncomingMessage): Ticket | null {
@@ -66,7 +65,7 @@ export function createConsole({ operations, lab, log }: ConsoleOptions) {
 
   return {
     close: () => strangers.close(),
-    /** @returns null for an operation, which is answered */
+    /** @returns null for an operation that is answered in lines */
     async answer(request: IncomingMessage, response: ServerResponse): Promise<Told | null> {
       const { method, url = '' } = request;
       const [target = '', query = ''] = url.split('?', 2);
@@ -82,8 +81,7 @@ export function createConsole({ operations, lab, log }: ConsoleOptions) {
         const way = request.headers['sec-fetch-site'] === undefined ? 'api' : 'console';
         log.info({ way, path: url, ...by }, 'an operation was asked for');
         const isValid = () => sessionOf(request) !== null;
-        await answerRequest(request, response, operations, { way, by, mayAct: !read_only, isValid });
-        return null;
+        return answerRequest(request, response, operations, { way, by, mayAct: !read_only, isValid });
       }
       const path = target.slice(CONSOLE.length);
       if (method === 'POST') {

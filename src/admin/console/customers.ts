@@ -14,11 +14,7 @@ import type { Action } from './windows.ts';
 const KEY_VERBS = { active: ['set', 'rotate', 'revoke'], expired: ['set', 'revoke'], revoked: [] };
 
 /** The acts that can be done now. @param verbs of operations on it */
-function actionsOn(
-  noun: string,
-  { id }: { readonly id: string | number },
-  verbs: readonly string[],
-): Action[] {
+function actionsOn(noun: string, id: string | number, verbs: readonly string[]): Action[] {
   return verbs.map((verb) => ({ operation: `${noun} ${verb}`, given: { id } }));
 }
 
@@ -35,7 +31,7 @@ export function readCustomers(sources: Sources) {
   const documentOf = keyDocuments(sources);
   const keyEntry = (key: Key) => ({
     ...documentOf(key),
-    actions: actionsOn('key', key, KEY_VERBS[keyStatus(key, nowMs)]),
+    actions: actionsOn('key', key.id, KEY_VERBS[keyStatus(key, nowMs)]),
     subscriptions: rightsOf(key.subscriptions),
     /** Refused requests of the last seven days, by reason, the most frequent first. */
     refused: (refusals.get(key.id) ?? []).map(({ key_id: _, ...counts }) => {
@@ -50,13 +46,13 @@ export function readCustomers(sources: Sources) {
     allowance: account.daily_rows,
     daily_rows: account.daily_rows ?? config.limits.daily_rows,
     rows_today: rows.get(accountUsageId(account)) ?? 0,
-    actions: actionsOn('account', account, [
+    actions: actionsOn('account', account.id, [
       'set',
       account.suspended_at === null ? 'suspend' : 'resume',
       'remove',
     ]),
     subscriptions: (subscriptions.get(account.id) ?? []).map((one) => {
-      return { ...subscriptionDocument(one), actions: actionsOn('subscription', one, ['set', 'remove']) };
+      return { ...subscriptionDocument(one), actions: actionsOn('subscription', one.id, ['set', 'remove']) };
     }),
     keys: (keys.get(account.id) ?? []).map(keyEntry),
   });

@@ -6,12 +6,7 @@ import { isDetectionId, streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../is-object.ts';
 import { deliveredAtMs } from '../../query/delivery.ts';
 import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
-import {
-  type DetectionFilters,
-  FILTER_PARAMETERS,
-  filterSql,
-  STREAM_PARAMETERS,
-} from '../../query/filters.ts';
+import { FILTER_PARAMETERS, filterSql, STREAM_PARAMETERS } from '../../query/filters.ts';
 import { knownStreams, newestRows, type StreamRow, versionRows } from '../../query/latest-rows.ts';
 import { defaulted, invalid, readParameters } from '../../query/parameters.ts';
 import type { Period } from '../../query/period.ts';
@@ -38,6 +33,7 @@ export interface DetectionsPage {
   readonly total: { readonly rows: number; readonly or_more: boolean } | null;
 }
 
+const DAY_SECONDS = DAY_MS / SECOND_MS;
 const COUNTED_MAX = 10_000;
 export const COUNT_DETECTIONS = `
   SELECT count(*) FROM (
@@ -68,14 +64,10 @@ export function readLive(sources: Sources, { query }: Read): DetectionsPage {
   return { detections: entriesOf(sources, rows), next: null, searched_to: null, total };
 }
 
-function isFiltered(filters: DetectionFilters): boolean {
-  return filterSql(filters).sql !== '';
-}
+const isFiltered = (asked: Parameters<typeof filterSql>[0]) => filterSql(asked).sql !== '';
 
 /** As the API names itself. */
-function baseUrlOf({ config, live }: Sources): Buffer {
-  return jsonBaseUrl(config.server.base_url || live.url);
-}
+const baseUrlOf = ({ config, live }: Sources) => jsonBaseUrl(config.server.base_url || live.url);
 
 function entriesOf(sources: Sources, rows: readonly StreamRow[]): DetectionEntry[] {
   const baseUrl = baseUrlOf(sources);
@@ -104,10 +96,10 @@ export function readSearch(sources: Sources, { query }: Read): DetectionsPage {
   const words = asked.words?.toLowerCase() ?? null;
   const period = periodOf(asked, sources.nowMs);
   const db = sources.detections();
-  // A complete id needs no search, whatever the period.
   const named = words === null ? null : currentEntry(sources, db, words);
   const detections: DetectionEntry[] = named === null ? [] : [named];
   const whole = { detections, next: null, searched_to: formatSeconds(period.from), total: null };
+  // A complete id needs no search, whatever the period.
   if (named !== null) return whole;
   const streams = knownStreams(db, asked);
   const names = streams.map(({ name }) => name);
@@ -122,7 +114,9 @@ export function readSearch(sources: Sources, { query }: Read): DetectionsPage {
   const begun = cursor ?? { end: period.to, group: 0, place: null };
   let at: SearchPlace | null = { ...begun, end: Math.min(begun.end, period.to) };
   do {
-    const day: Period = { from: Math.max(from, dayBefore(at.end)), to: at.end };
+    // From the midnight (UTC) with which the day of the second before began.
+    const midnight = Math.floor((at.end - 1) / DAY_SECONDS) * DAY_SECONDS;
+    const day: Period = { from: Math.max(from, midnight), to: at.end };
     const found = readPeriodPage(
       db,
       {
@@ -164,12 +158,6 @@ function hasWords({ id, article: { headline, publisher, domain } }: DetectionEnt
 function nextPlace(at: SearchPlace, dayFrom: number, groups: number, from: number): SearchPlace | null {
   if (at.group + 1 < groups) return { end: at.end, group: at.group + 1, place: null };
   return dayFrom <= from ? null : { end: dayFrom, group: 0, place: null };
-}
-
-/** Midnight (UTC) with which the day of the second before began. */
-function dayBefore(end: number): number {
-  const day = DAY_MS / SECOND_MS;
-  return Math.floor((end - 1) / day) * day;
 }
 
 /** @param ends epoch milliseconds */

@@ -80,7 +80,6 @@ function stateOf(open: () => Database): unknown {
 const FILE_PARAMETERS = {
   outcome: list(ANY_TEXT),
   export: ANY_TEXT,
-  /** A part of the name. */
   name: ANY_TEXT,
   after: integer(0, Number.MAX_SAFE_INTEGER),
 };

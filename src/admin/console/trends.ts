@@ -48,15 +48,15 @@ interface Step {
 export function readTrends(sources: Sources, { query }: Read) {
   const { folder, nowMs } = sources;
   const { length, stepMs } = readParameters(query, DAYS).days;
-  const first = Math.floor(nowMs / stepMs) - length + 1;
-  const starts = Array.from({ length }, (_, at) => (first + at) * stepMs);
-  const steps = { stepMs, first, starts };
+  const fromMs = (Math.floor(nowMs / stepMs) - length + 1) * stepMs;
+  const starts = Array.from({ length }, (_, at) => fromMs + at * stepMs);
+  const steps = { stepMs, starts };
   const hours = Map.groupBy(readUsage(folder.usage)?.hours ?? [], ({ key_id }) => key_id);
   const ofMachine = hours.get(null) ?? [];
   return {
-    from: formatMs(first * stepMs),
+    from: formatMs(fromMs),
     step_seconds: stepMs / SECOND_MS,
-    exports: exportSteps(sources.detections(), steps),
+    exports: exportSteps(sources.detections(), steps, fromMs),
     customers: customerRows(sources.detections(), sources.access(), [...starts, nowMs]),
     keys: keySteps(sources, steps, hours),
     /** All requests. */
@@ -71,20 +71,14 @@ export function readTrends(sources: Sources, { query }: Read) {
   };
 }
 
-interface Steps {
-  readonly stepMs: number;
-  /** Steps since 1970-01-01. */
-  readonly first: number;
-  /** Epoch milliseconds. */
-  readonly starts: readonly number[];
-}
+/** `starts`: epoch milliseconds, multiples of `stepMs`. */
+type Steps = Readonly<{ stepMs: number; starts: readonly number[] }>;
 
-function exportSteps(db: Database, { stepMs, first, starts }: Steps) {
-  const span = { from: first * stepMs, step: stepMs };
-  const applied = db.prepare<unknown[], Step>(APPLIED_FILES).all(span);
+function exportSteps(db: Database, { stepMs, starts }: Steps, fromMs: number) {
+  const applied = db.prepare<unknown[], Step>(APPLIED_FILES).all({ from: fromMs, step: stepMs });
   return perExport((name) => {
     const own = new Map(applied.filter((step) => step.export === name).map((step) => [step.step, step]));
-    const steps = starts.map((_, at) => own.get(first + at));
+    const steps = starts.map((start) => own.get(start / stepMs));
     return {
       /** New detections in each step. */
       created: steps.map((step) => step?.created ?? 0),
@@ -137,9 +131,9 @@ function requestsOf(steps: Steps, hours: readonly HourCounts[]) {
 
 const sum = (numbers: readonly number[]) => numbers.reduce((all, number) => all + number, 0);
 
-function inSteps({ stepMs, first, starts }: Steps, hours: readonly HourCounts[]): (readonly HourCounts[])[] {
+function inSteps({ stepMs, starts }: Steps, hours: readonly HourCounts[]): (readonly HourCounts[])[] {
   const byStep = Map.groupBy(hours, ({ hour }) => Math.floor((hour * HOUR_MS) / stepMs));
-  return starts.map((_, at) => byStep.get(first + at) ?? []);
+  return starts.map((start) => byStep.get(start / stepMs) ?? []);
 }
 
 /** The last row of each stream at a position. */

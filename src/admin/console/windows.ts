@@ -142,8 +142,14 @@ export function windowStates(
   const failed = new Set(db.prepare<unknown[], number>(WINDOWS_WITH_FAILED_FILES).pluck().all(span));
   const own = held.filter(({ file }) => file.export === span.export);
   const heldStarts = new Set(own.map(({ file }) => file.window_start));
-  const letterOfUnknown = unknownLetters(db, span.export, isEnabled, nowMs);
-  const letterOf = ({ status, rows }: Known) => (status === 'done' && rows === 0 ? 'e' : LETTERS[status]);
+  const expectedFrom = isEnabled ? readExpectation(db, span.export)?.expected_from : undefined;
+  const lateBefore = Math.min(lateBeforeMs(nowMs), (newestDone(db, span.export) ?? 0) - WINDOW_MS);
+  const letterOf = (start: number, found: Known | undefined): WindowLetter => {
+    if (found !== undefined) return found.status === 'done' && found.rows === 0 ? 'e' : LETTERS[found.status];
+    if (expectedFrom === undefined || start < expectedFrom) return '-';
+    if (nowMs < dueAtMs(start)) return 'n';
+    return start < lateBefore ? 'l' : 'w';
+  };
   return Array.from({ length: (span.to - span.from) / WINDOW_MS }, (_, at) => {
     const start = span.from + at * WINDOW_MS;
     const found = known.get(start);
@@ -153,7 +159,7 @@ export function windowStates(
     return {
       export: span.export,
       window_start: start,
-      letter: found === undefined ? letterOfUnknown(start) : letterOf(found),
+      letter: letterOf(start, found),
       since: found?.since ?? null,
       rows: found?.rows ?? 0,
       reason: found?.reason ?? null,
@@ -164,23 +170,6 @@ export function windowStates(
       hasFile: heldStarts.has(start) || failed.has(start),
     };
   });
-}
-
-function unknownLetters(
-  db: Database,
-  name: ExportName,
-  isEnabled: boolean,
-  nowMs: number,
-): (start: number) => WindowLetter {
-  const expectedFrom = isEnabled ? readExpectation(db, name)?.expected_from : undefined;
-  if (expectedFrom === undefined) return () => '-';
-  const newestEnd = newestDone(db, name) ?? 0;
-  const lateBefore = Math.min(lateBeforeMs(nowMs), newestEnd - WINDOW_MS);
-  return (start) => {
-    if (start < expectedFrom) return '-';
-    if (nowMs < dueAtMs(start)) return 'n';
-    return start < lateBefore ? 'l' : 'w';
-  };
 }
 
 function windowActions(state: WindowState): Action[] {

@@ -43,10 +43,9 @@ const CHUNK_BYTES = 256 * 1024;
  */
 export async function writeExportFile(
   folder: string,
-  sample: SampleFile,
+  { exportName, part, form, trailer }: SampleFile,
   content: Iterable<object>,
 ): Promise<WrittenFile> {
-  const { exportName, part, form, trailer } = sample;
   const middle = typeof part === 'string' ? `backfill-${part}` : formatWindowStart(part);
   const file = path.join(folder, `${exportName}.${middle}.${form}`);
   // One name for all runs: the next run replaces what an interrupted one has left.

@@ -16,7 +16,7 @@ import {
 import type { ExportRow } from '../../detection/fields.ts';
 import { formatSeconds, SECOND_MS, WINDOW_MS } from '../../time.ts';
 import { createDraws, type Draws, type Prng } from './prng.ts';
-import { anyPublisher, headline, type Publisher, SITES, slug } from './words.ts';
+import { anyPublisher, headline, type Publisher, SITES, SLUGS } from './words.ts';
 
 /** An export may omit these two; the checked row has them always. */
 type Columns = Omit<ExportRow, 'first_detected_estimated' | 'article_print'> & {
@@ -102,14 +102,9 @@ export function* exportRows(options: RowsOptions): Generator<SampleRow, void, un
 /**
  * The row of a slot of a window. What is drawn for the origin is the same in every report of the detection; what is drawn
  * for the window belongs to this report.
+ * @param ids of the subscriptions
  */
-function rowOf(
-  draw: Draws,
-  contentType: ContentType,
-  subscriptionIds: readonly number[],
-  window: number,
-  slot: number,
-) {
+function rowOf(draw: Draws, contentType: ContentType, ids: readonly number[], window: number, slot: number) {
   const origin = originOf(draw, window, slot);
   const isNew = origin === window;
   const facts = draw('detection', origin, slot);
@@ -118,7 +113,7 @@ function rowOf(
   const source = sourceOf(draw, contentType, origin, item);
   const article = articleOf(draw, contentType, origin, slot);
   // Most detections of an item are for one subscription.
-  const away = facts.chance(0.15) ? facts.below(subscriptionIds.length) : 0;
+  const away = facts.chance(0.15) ? facts.below(ids.length) : 0;
   const fate = facts.pick(FATES);
   const estimated = facts.below(100);
   const otherSentences = 2 + facts.below(60);
@@ -133,7 +128,7 @@ function rowOf(
   const score = fate === 'score' && !isNew ? drawScore(report, contentType) : firstScore;
   const matched = Math.round((source.sentences * score) / 100);
   return {
-    subscription_id: subscriptionIds[(source.home + away) % subscriptionIds.length] ?? 0,
+    subscription_id: ids[(source.home + away) % ids.length] ?? 0,
     source_internal_id: source.id,
     article_id: article.id,
     first_detected_at: formatSeconds(foundSeconds),
@@ -196,7 +191,7 @@ function sourceOf(draw: Draws, contentType: ContentType, window: number, number:
             : `https://photos.${SAMPLE_HOST}/full/${id}.jpg?signature=${prng.uint32().toString(16)}`,
           source_origin_url: prng.chance(0.2)
             ? null
-            : `https://archive.${SAMPLE_HOST}/desk-${1 + prng.below(9)}/${slug(prng)}/${id}?size=full&v=2`,
+            : `https://archive.${SAMPLE_HOST}/desk-${1 + prng.below(9)}/${prng.pick(SLUGS)}/${id}?size=full&v=2`,
         }),
   };
   // `home` selects the subscription of most of its detections.
@@ -226,7 +221,7 @@ function articleOf(draw: Draws, contentType: ContentType, window: number, slot: 
       : {
           article_image_url: prng.chance(0.15)
             ? null
-            : `https://${host}/media/${id}/${slug(prng)}.webp?crop=16:9`,
+            : `https://${host}/media/${id}/${prng.pick(SLUGS)}.webp?crop=16:9`,
         }),
   };
   return { id, columns };
@@ -245,8 +240,8 @@ function pathOf(prng: Prng, print: boolean, id: number): string {
   if (print) return `/epaper/${id}`;
   const query = prng.pick(QUERIES);
   // Many feeds do not encode letters outside ASCII.
-  const folder = prng.chance(0.1) ? 'straße-ça-va/日本' : slug(prng);
-  return `/${folder}/${slug(prng)}-${id}.html${query}`;
+  const folder = prng.chance(0.1) ? 'straße-ça-va/日本' : prng.pick(SLUGS);
+  return `/${folder}/${prng.pick(SLUGS)}-${id}.html${query}`;
 }
 
 function drawScore(prng: Prng, contentType: ContentType): number {
@@ -262,6 +257,4 @@ function numberedId(draw: Draws, purpose: string, window: number, number: number
 }
 
 /** From 0 to `count` - 1, mostly low: most matches concern the few latest and biggest items. */
-function skewed(prng: Prng, count: number): number {
-  return Math.floor(prng.unit() ** 2 * count);
-}
+const skewed = (prng: Prng, count: number) => Math.floor(prng.unit() ** 2 * count);

@@ -23,14 +23,14 @@ const PREFIXES = ['LIVE: ', '+++ ', '🔴 ', '📷 ', '[Update] ', '-5 °C: ', '
 const SUFFIXES = listed(
   " – video| 🎉🪁| (2/3)|…| <b>| & more| \\o/|; it's official|\u200f|\u00a0»| Cafe\u0301|: أخبار| 谷の橋|\tPHOTOS|\nUpdated",
 );
-const SLUGS = listed(
+/** For the path of an address. */
+export const SLUGS = listed(
   'bridge-opens|kite-festival|harbour-clock|winter-market|valley-vote|school-roof|old-tramway|mill-museum',
 );
-const SITE_NAMES = listed('mossy-kettle|two-umbrellas|paper-heron|slow-tram|ninth-orchard|tin-comet');
 /** Registrable domains without a known publisher: their rows have a domain and no publisher. */
-export const SITES: readonly string[] = SITE_NAMES.flatMap((name) =>
-  ['com', 'info', 'co.uk', 'de', 'fr', 'com.au', 'io'].map((suffix) => `${name}-notes.${suffix}`),
-);
+export const SITES = listed(
+  'mossy-kettle|two-umbrellas|paper-heron|slow-tram|ninth-orchard|tin-comet',
+).flatMap((name) => listed('com|info|co.uk|de|fr|com.au|io').map((suffix) => `${name}-notes.${suffix}`));
 
 /** One headline in eight has characters that a careless parser mishandles. */
 export function headline(prng: Prng): string {
@@ -40,11 +40,6 @@ export function headline(prng: Prng): string {
   if (dress < 1) return `${text}. `.repeat(20).trim();
   if (dress < 20) return `"${text}"`;
   return dress < 70 ? prng.pick(PREFIXES) + text : text + prng.pick(SUFFIXES);
-}
-
-/** For the path of an address. */
-export function slug(prng: Prng): string {
-  return prng.pick(SLUGS);
 }
 
 /** Made on first use: every start of the program would otherwise wait for them. */

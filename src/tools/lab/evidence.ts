@@ -9,18 +9,11 @@ export interface Moment {
   readonly code: number | null;
 }
 
-/** What the command prints that prints the copy. */
-export interface Copied {
-  /** Version by id, the highest if there are several. */
-  readonly versions: ReadonlyMap<string, number>;
-  /** Ids of several lines. */
-  readonly repeated: ReadonlySet<string>;
-}
+/** What the command prints that prints the copy. `versions`: the highest of each id; `repeated`: ids of several lines. */
+export type Copied = Readonly<{ versions: ReadonlyMap<string, number>; repeated: ReadonlySet<string> }>;
 
 /** The copy at one moment, and what the service has. */
-export interface Compared extends Copied {
-  readonly expected: Copied['versions'];
-}
+export type Compared = Copied & Readonly<{ expected: Copied['versions'] }>;
 
 export class Evidence {
   /** The client's own requests to the API, in the order of arrival. */
@@ -75,9 +68,7 @@ export function pairs(requests: readonly RequestRecord[], { moments }: Evidence)
 
 /** Requests for changes, each with the next one of the same filters. */
 export function chains(evidence: Evidence): Pair[] {
-  const changes = evidence.requests.filter(
-    ({ endpoint, method }) => endpoint === 'listChanges' && method === 'GET',
-  );
+  const changes = evidence.requests.filter(({ endpoint }) => endpoint === 'listChanges');
   return [...Map.groupBy(changes, filtersOf).values()].flatMap((group) => pairs(group, evidence));
 }
 

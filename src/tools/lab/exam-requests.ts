@@ -7,10 +7,7 @@ import { SECOND_MS } from '../../time.ts';
 import { chains, type Evidence, filtersOf, isDamaged, isGoodPage, type Pair, pairs } from './evidence.ts';
 import type { RequestRecord } from './report.ts';
 
-export interface Violation {
-  readonly detail: string;
-  readonly requests: readonly number[];
-}
+export type Violation = Readonly<{ detail: string; requests: readonly number[] }>;
 
 /** Violations, none if the rule is kept; or why there was no occasion to break it, or only advice. */
 export type Result =
@@ -54,13 +51,9 @@ export const OF_REQUESTS = {
   ],
 } as const satisfies Record<string, Rule>;
 
-export function notTested(detail: string) {
-  return { outcome: 'not_tested', detail } as const;
-}
+export const notTested = (detail: string) => ({ outcome: 'not_tested', detail }) as const;
 
-export function violation(detail: string, ...requests: number[]): Violation {
-  return { detail, requests };
-}
+export const violation = (detail: string, ...requests: number[]) => ({ detail, requests });
 
 /** @param occasion whether the client could have broken the rule; @param what did not happen otherwise */
 function tested(found: readonly Violation[], occasion: boolean, what: string): Result {
@@ -96,11 +89,10 @@ function allowanceExits(evidence: Evidence): Result {
 
 /** Ends after certain error codes, and before the answers 400 and 401, with which a client may end. */
 function endsInError(evidence: Evidence, isAfter: (code: string | null) => boolean): Violation[] {
-  const last = evidence.invalidAfter ?? evidence.unauthorizedAfter ?? Number.POSITIVE_INFINITY;
-  return evidence.moments.flatMap(({ kind, code, after }) => {
-    const before = evidence.requests.findLast(
-      ({ number, endpoint }) => number <= after && endpoint === 'listChanges',
-    );
+  const { requests, moments, invalidAfter, unauthorizedAfter } = evidence;
+  const last = invalidAfter ?? unauthorizedAfter ?? Number.POSITIVE_INFINITY;
+  return moments.flatMap(({ kind, code, after }) => {
+    const before = requests.findLast(({ number, endpoint }) => number <= after && endpoint === 'listChanges');
     if (kind !== 'ended' || code === 0 || after > last || !isAfter(before?.code ?? null)) return [];
     return violation(`it ended with exit code ${code} after request ${after}`, after);
   });
@@ -243,10 +235,6 @@ function gapsAsked({ requests }: Evidence): Result {
 }
 
 /** Every `since` counts as the same start: a client may calculate it from its clock each time. */
-function startOf({ parameters }: RequestRecord): string {
-  return parameters.cursor ?? 'since';
-}
+const startOf = ({ parameters }: RequestRecord) => parameters.cursor ?? 'since';
 
-function seconds(ms: number): string {
-  return `${(ms / SECOND_MS).toFixed(1)} s`;
-}
+const seconds = (ms: number) => `${(ms / SECOND_MS).toFixed(1)} s`;

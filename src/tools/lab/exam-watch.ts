@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultSpec, LabName } from '../../operations/lab.ts';
 import type { ClientProcess } from './client-process.ts';
 import { type Copied, Evidence, filtersOf, isGoodPage } from './evidence.ts';
-import type { RequestRecord } from './report.ts';
+import type { Report, RequestRecord } from './report.ts';
 
 export interface ExamOptions {
   /** Has the lab do an operation. @throws Refused by it */
@@ -35,10 +35,7 @@ const NEWER = Number.MAX_SAFE_INTEGER;
 
 export class Unfinished extends Error {}
 
-interface Reported {
-  readonly requests_total: number;
-  readonly requests: RequestRecord[];
-}
+type Reported = ReturnType<Report['read']>;
 
 export class Watch {
   readonly options: ExamOptions;

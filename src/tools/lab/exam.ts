@@ -3,6 +3,7 @@
  * report records what the client does; exam-grades.ts grades it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { DetectionMembers } from '../../detection/fields.ts';
 import type { FaultSpec } from '../../operations/lab.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../../time.ts';
 import { type Compared, type Evidence, isGoodPage } from './evidence.ts';
@@ -26,18 +27,7 @@ const MONTH_MS = 31 * DAY_MS;
 /** Pages of a period while the client is to be killed between two. */
 const SHORT_PERIOD: FaultSpec = { endpoint: 'listDetections', page_rows: 20, delay: '100ms', times: 1000 };
 
-interface Detection {
-  readonly id: string;
-  readonly version: number;
-  readonly content_type: string;
-  readonly strength: { readonly score: number };
-}
-
-interface Page {
-  readonly data: readonly Detection[];
-  readonly next_cursor: string;
-  readonly has_more: boolean;
-}
+type Page = Readonly<{ data: readonly DetectionMembers[]; next_cursor: string; has_more: boolean }>;
 
 /** Acts in which new detections come while answers fail, with the faults of each. */
 const ERRORS: Readonly<Record<string, readonly FaultSpec[]>> = {
@@ -196,12 +186,10 @@ class Exam extends Watch {
   async #lowerVersion(): Promise<void> {
     const { ask, copy } = this.options;
     if (copy === null) return;
-    const detections = await this.#expected();
-    const text = detections.findLast(({ content_type }) => content_type === 'text');
+    const text = (await this.#expected()).findLast(({ content_type }) => content_type === 'text');
     if (text === undefined) return;
     const { id, version, strength } = text;
-    const other = strength.score >= 50 ? 10 : 90;
-    await ask('correct', { id, score: other });
+    await ask('correct', { id, score: strength.score >= 50 ? 10 : 90 });
     await this.caughtUp();
     const { cursor } = this;
     await ask('correct', { id, score: strength.score });
@@ -217,9 +205,7 @@ class Exam extends Watch {
       await this.asks(last, ({ fault }) => fault === wall);
       const requests = await this.all();
       // A client that asked in between, or started again with since, did not meet the fault.
-      const wasDelivered = requests.some(
-        (request) => request.fault === lower && request.cursor_given === cursor,
-      );
+      const wasDelivered = requests.some((one) => one.fault === lower && one.cursor_given === cursor);
       const copied = (await copy()).versions.get(id) ?? null;
       if (wasDelivered) this.seen.lower = { id, delivered: version + 1, stored: version + 2, copied };
       await ask('fault clear', {});
@@ -284,9 +270,7 @@ class Exam extends Watch {
     const isNamed = ({ parameters }: RequestRecord) =>
       removed === undefined || parameters.subscription_id?.split(',').includes(removed) === true;
     // A client may learn of the removal from GET /v1/me, and never be refused.
-    await this.#watchRefused(
-      (request) => request.status === 400 || (isGoodPage(request) && !isNamed(request)),
-    );
+    await this.#watchRefused((one) => one.status === 400 || (isGoodPage(one) && !isNamed(one)));
     await ask('fault clear', {});
   }
 
@@ -306,7 +290,7 @@ class Exam extends Watch {
   }
 
   /** The latest version of each detection that the client can have: of its stream, or of all that its periods have. */
-  async #expected(): Promise<Detection[]> {
+  async #expected(): Promise<DetectionMembers[]> {
     const requests = await this.all();
     const asked = requests.find(({ endpoint, status }) => endpoint === 'listChanges' && status === 200);
     const { cursor, since = '', limit, fields, ...filters } = asked?.parameters ?? {};
@@ -315,7 +299,7 @@ class Exam extends Watch {
     const isWalk = requests.some(({ endpoint }) => endpoint === 'listDetections');
     const sinceMs = isWalk ? oldest : Math.max(Date.parse(since) || oldest, oldest);
     const start = { since: new Date(sinceMs).toISOString() };
-    const found = new Map<string, Detection>();
+    const found = new Map<string, DetectionMembers>();
     for (let next: Record<string, string> = cursor === undefined ? start : { cursor }; ; ) {
       const query = new URLSearchParams({ ...filters, ...next, limit: '1000' });
       const page = await this.options.read<Page>(`/v1/detections/changes?${query}`);

@@ -1,6 +1,7 @@
 /** The faults of a lab, and which of them applies to a request: one at most, the first that was added. */
 import { type FaultSpec, membersOf, STATUS_OF_CODE } from '../../operations/lab.ts';
 import { PROBLEMS } from '../../problem-titles.ts';
+import { invalid } from '../../query/parameters.ts';
 import { failed, Refused } from '../../refused.ts';
 
 export interface Fault {
@@ -74,13 +75,12 @@ export function codeOf({ status, code }: FaultSpec): string | null {
 
 function check(spec: FaultSpec): void {
   const { status, code, retry_after } = spec;
-  const wrong = (detail: string) => new Refused('invalid_request', detail);
   if (!Object.entries(spec).some(([name, value]) => EFFECTS.includes(name) && value !== false))
-    throw wrong(`a fault needs an effect: expected at least one of ${EFFECTS.join(', ')}`);
+    throw invalid(`a fault needs an effect: expected at least one of ${EFFECTS.join(', ')}`);
   if (status !== undefined && code !== undefined && STATUS_OF_CODE.get(code) !== status)
-    throw wrong(`code: ${code} belongs to the status ${STATUS_OF_CODE.get(code)}, not to ${status}`);
+    throw invalid(`code: ${code} belongs to the status ${STATUS_OF_CODE.get(code)}, not to ${status}`);
   if (retry_after !== undefined && codeOf(spec) === null && (status ?? 0) < 500)
-    throw wrong('retry_after: needs a status such as 429 or 503');
+    throw invalid('retry_after: needs a status such as 429 or 503');
   if (retry_after !== undefined && code === 'daily_allowance')
-    throw wrong('retry_after: daily_allowance waits until 00:00 UTC; leave it out');
+    throw invalid('retry_after: daily_allowance waits until 00:00 UTC; leave it out');
 }

@@ -41,88 +41,22 @@ const EXPOSE = 'Access-Control-Expose-Headers';
 /** How often a second a slow body is continued. */
 const PIECES_A_SECOND = 10;
 
-export class LabRequest implements Intervention {
-  readonly isTaken: boolean;
-  readonly #begun: Begun;
-  /** Empty without a fault. */
-  readonly #spec: FaultSpec;
+export function interveneIn({ exchange, fault, record, baseUrl, dailyRows }: Begun): Intervention {
+  const { request, response } = exchange;
+  const spec: FaultSpec = fault?.spec ?? {};
+  const { status, retry_after, slow, cut_after, truncate, reset } = spec;
   /** The error code of the fault; null if it has none. */
-  readonly #code: string | null;
-  #isApplied = false;
-
-  constructor(begun: Begun) {
-    const { exchange, fault, record } = begun;
-    this.#begun = begun;
-    this.#spec = fault?.spec ?? {};
-    this.#code = codeOf(this.#spec);
-    const { reset, cut_after, truncate } = this.#spec;
-    const isWhole = () => record.fault === null || truncate === undefined;
-    const { response } = exchange;
-    response.once('close', () => finish(record, response.writableFinished && isWhole()));
-    this.isTaken = this.#isOfProxy || (reset === true && cut_after === undefined);
-    if (this.isTaken) void this.#take();
-  }
-
-  get #isOfProxy(): boolean {
-    return this.#spec.status === 502 || this.#spec.status === 504;
-  }
-
-  atCredential(): void {
-    const code = this.#code;
-    if (code !== null && AT_CREDENTIAL.includes(code)) throw this.#error(code, null);
-  }
-
-  atEndpoint(credential: Credential | null): void {
-    const code = this.#code;
-    const isOfAnswer = this.#isOfHealth || this.#tokenError() !== null;
-    if (code !== null && !isOfAnswer) throw this.#error(code, credential);
-  }
-
-  answered(answer: Answer): Answer {
-    const page = this.#pageIn(answer);
-    const isEmptied = this.#code === null && this.#spec.empty_page === true;
-    let replaced = this.#tokenError();
-    if (this.#isOfHealth) replaced = degradedHealth(answer);
-    else if (isEmptied && page !== null) replaced = this.#emptyPage(answer, page);
-    this.#isApplied ||= replaced !== null;
-    return replaced ?? answer;
-  }
-
-  async send(plain: Answer, closing: boolean): Promise<void> {
-    const { exchange, record, fault } = this.#begun;
-    const isApplied = fault !== null && this.#wasApplied(plain);
-    if (isApplied) record.fault = fault.id;
-    else if (fault !== null) fault.fired -= 1;
-    const headers = [...(plain.headers ?? []), 'Date', new Date(now()).toUTCString()];
-    if (isApplied) this.#addHeaders(headers, plain);
-    const at = headers.indexOf('Retry-After');
-    record.key_id = exchange.key_id ?? exchange.claimed_key_id;
-    record.status = plain.status;
-    record.code = plain.code ?? null;
-    record.retry_after = at < 0 ? null : Number(headers[at + 1]);
-    if (isApplied && record.retry_after !== null) headers[at + 1] = this.#retryAfter(record.retry_after);
-    if (isApplied) await this.#delay();
-    const { slow, cut_after, truncate } = this.#spec;
-    const isChanged = isApplied && (slow ?? cut_after ?? truncate) !== undefined;
-    const bytes = isChanged && !exchange.response.destroyed ? bytesOf(plain.body) : null;
-    const answer = { ...plain, headers };
-    try {
-      if (bytes === null) await sendAnswer(exchange, answer, closing);
-      else await this.#sendBody(answer, bytes, closing);
-    } catch {
-      // Only the client could be told; its connection is cut.
-      exchange.response.destroy();
-    }
-  }
+  const code = codeOf(spec);
+  const isOfProxy = status === 502 || status === 504;
+  /** Health reports this error in its body (GET /v1/health). */
+  const isOfHealth = record.endpoint === 'getHealth' && code === 'unavailable';
+  let isApplied = false;
 
   /** Answers like an nginx whose upstream fails (502) or is too slow (504), or resets the connection. */
-  async #take(): Promise<void> {
-    const { exchange, fault, record } = this.#begun;
-    const { request, response } = exchange;
-    const { status = 0, retry_after } = this.#spec;
+  async function take(): Promise<void> {
     record.fault = fault?.id ?? null;
-    await this.#delay();
-    if (!this.#isOfProxy) return void request.socket.resetAndDestroy();
+    await delay();
+    if (!isOfProxy) return void request.socket.resetAndDestroy();
     record.status = status;
     record.retry_after = retry_after ?? null;
     const title = `${status} ${STATUS_CODES[status]}`;
@@ -131,26 +65,23 @@ export class LabRequest implements Intervention {
     response.writeHead(status, [
       ...['Server', 'nginx', 'Date', new Date(now()).toUTCString()],
       ...['Content-Type', 'text/html', 'Content-Length', `${body.length}`],
-      ...(retry_after === undefined ? [] : ['Retry-After', this.#retryAfter(retry_after)]),
+      ...(retry_after === undefined ? [] : ['Retry-After', retryAfter(retry_after)]),
       ...[TAMPERED, fault?.id ?? ''],
     ]);
     response.end(body);
   }
 
   /** Without a reference: a delay must not keep the lab from ending. */
-  async #delay(): Promise<void> {
-    const delayMs = parseDuration(this.#spec.delay ?? '0ms') ?? 0;
+  async function delay(): Promise<void> {
+    const delayMs = parseDuration(spec.delay ?? '0ms') ?? 0;
     if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   }
 
-  /** Those of the fault. */
-  #addHeaders(headers: string[], { code }: Answer): void {
-    const { exchange, fault } = this.#begun;
+  function addHeaders(headers: string[], answer: Answer): void {
     const { endpoint, rate, cors } = exchange;
-    const { retry_after } = this.#spec;
     if (retry_after !== undefined && rate?.allowed !== false && !headers.includes('Retry-After'))
       headers.push('Retry-After', `${retry_after}`);
-    if (code === 'method_not_allowed')
+    if (answer.code === 'method_not_allowed')
       headers.push('Allow', `${endpoint?.method}${endpoint?.head === undefined ? '' : ', HEAD'}`);
     headers.push(TAMPERED, fault?.id ?? '');
     // A page of another origin reads only what is exposed.
@@ -158,15 +89,12 @@ export class LabRequest implements Intervention {
   }
 
   /** The value of Retry-After: seconds, or the date by the lab's clock (RFC 9110, section 10.2.3). */
-  #retryAfter(seconds: number): string {
-    const isDate = this.#spec.retry_after_date === true;
+  function retryAfter(seconds: number): string {
+    const isDate = spec.retry_after_date === true;
     return isDate ? new Date(now() + seconds * SECOND_MS).toUTCString() : `${seconds}`;
   }
 
-  async #sendBody(answer: Answer, whole: Buffer, closing: boolean): Promise<void> {
-    const { exchange } = this.#begun;
-    const { request, response } = exchange;
-    const { slow, cut_after, truncate, reset } = this.#spec;
+  async function sendBody(answer: Answer, whole: Buffer, closing: boolean): Promise<void> {
     const body = whole.subarray(0, truncate ?? whole.length);
     writeHead(exchange, { ...answer, body: [body] }, closing);
     const end = Math.min(cut_after ?? body.length, body.length);
@@ -183,57 +111,46 @@ export class LabRequest implements Intervention {
   }
 
   /** As the pipeline has it from the real cause, so body, headers and log line come from the same code. */
-  #error(code: string, credential: Credential | null): Error {
-    const { exchange, dailyRows } = this.#begun;
-    this.#isApplied = true;
-    if (code === 'rate_limited') {
-      const { retry_after } = this.#spec;
+  function errorOf(known: string, credential: Credential | null): Error {
+    isApplied = true;
+    if (known === 'rate_limited') {
       if (exchange.rate === null)
         return tooManyTokens(retry_after ?? TOKEN_RETRY_SECONDS, 'from this address');
       const reset_seconds = retry_after ?? exchange.rate.reset_seconds;
       exchange.rate = { ...exchange.rate, allowed: false, remaining: 0, reset_seconds };
       return rateLimited(exchange.rate);
     }
-    if (code === 'daily_allowance') {
+    if (known === 'daily_allowance') {
       const nowMs = now();
       const allowance = credential?.account.daily_rows ?? dailyRows;
       const used = { by: 'account', allowance, used: allowance, until_ms: nextDayMs(nowMs) } as const;
       return allowanceUsed(used, nowMs);
     }
     const cause = new Error(CAUSE);
-    return isRefusal(code) ? new Refused(code, PROBLEMS[code].example, { cause }) : cause;
+    return isRefusal(known) ? new Refused(known, PROBLEMS[known].example, { cause }) : cause;
   }
 
   /** The answer in OAuth's own form; null: the endpoint has a problem document for this error, or there is none. */
-  #tokenError(): Answer | null {
-    const { exchange, record } = this.#begun;
-    const code = this.#code;
+  function tokenError(): Answer | null {
     if (record.endpoint !== 'createToken') return null;
     if (code === 'unauthorized' || code === 'invalid_client')
-      return invalidClient(CLIENT_NOT_VALID, exchange.request.headers.authorization);
+      return invalidClient(CLIENT_NOT_VALID, request.headers.authorization);
     return code === 'invalid_scope' || code === 'unsupported_grant_type' ? oauthError(code, CAUSE) : null;
   }
 
-  /** Health reports this error in its body (GET /v1/health). */
-  get #isOfHealth(): boolean {
-    return this.#begun.record.endpoint === 'getHealth' && this.#code === 'unavailable';
-  }
-
   /** An error counts if its step was reached, any other fault if there is an answer that it can change. */
-  #wasApplied(answer: Answer): boolean {
-    const { cut_after = -1, truncate = -1, ...spec } = this.#spec;
-    if (this.#isApplied) return true;
-    if (this.#code !== null || spec.empty_page === true) return false;
-    if (spec.page_rows !== undefined && this.#begun.record.has_more !== true) return false;
-    const isLonger = (bytesOf(answer.body)?.length ?? -1) > Math.max(cut_after, truncate);
+  function wasApplied(answer: Answer): boolean {
+    if (isApplied) return true;
+    if (code !== null || spec.empty_page === true) return false;
+    if (spec.page_rows !== undefined && record.has_more !== true) return false;
+    const isLonger = (bytesOf(answer.body)?.length ?? -1) > Math.max(cut_after ?? -1, truncate ?? -1);
     return isLonger && (spec.duplicate !== true || answer.status === 200);
   }
 
   /** @returns the page that the endpoint answers with, noted in the report; null: it is none */
-  #pageIn({ status, body }: Answer): object | null {
-    const { record } = this.#begun;
+  function pageIn(answer: Answer): object | null {
     const isList = record.endpoint === 'listChanges' || record.endpoint === 'listDetections';
-    const bytes = isList && status === 200 ? bytesOf(body) : null;
+    const bytes = isList && answer.status === 200 ? bytesOf(answer.body) : null;
     if (bytes === null) return null;
     const page = JSON.parse(bytes.toString());
     const { next_cursor: cursor_given, has_more, as_of } = page;
@@ -242,8 +159,7 @@ export class LabRequest implements Intervention {
   }
 
   /** @returns null if the request begins at no cursor */
-  #emptyPage(answer: Answer, full: object): Answer | null {
-    const { record, exchange, baseUrl } = this.#begun;
+  function emptyPage(answer: Answer, full: object): Answer | null {
     const { cursor } = record.parameters;
     if (cursor === undefined) return null;
     const page = { ...full, data: [], next_cursor: cursor, has_more: true };
@@ -251,6 +167,55 @@ export class LabRequest implements Intervention {
     const headers = nextLink(baseUrl, exchange.path, exchange.query, cursor);
     return { ...answer, body: JSON.stringify(page), headers };
   }
+
+  response.once('close', () => {
+    const isWhole = record.fault === null || truncate === undefined;
+    finish(record, response.writableFinished && isWhole);
+  });
+  const isTaken = isOfProxy || (reset === true && cut_after === undefined);
+  if (isTaken) void take();
+  return {
+    isTaken,
+    atCredential() {
+      if (code !== null && AT_CREDENTIAL.includes(code)) throw errorOf(code, null);
+    },
+    atEndpoint(credential) {
+      if (code !== null && !isOfHealth && tokenError() === null) throw errorOf(code, credential);
+    },
+    answered(answer) {
+      const page = pageIn(answer);
+      const isEmptied = code === null && spec.empty_page === true;
+      let replaced = tokenError();
+      if (isOfHealth) replaced = degradedHealth(answer);
+      else if (isEmptied && page !== null) replaced = emptyPage(answer, page);
+      isApplied ||= replaced !== null;
+      return replaced ?? answer;
+    },
+    async send(plain, closing) {
+      const isMet = fault !== null && wasApplied(plain);
+      if (isMet) record.fault = fault.id;
+      else if (fault !== null) fault.fired -= 1;
+      const headers = [...(plain.headers ?? []), 'Date', new Date(now()).toUTCString()];
+      if (isMet) addHeaders(headers, plain);
+      const at = headers.indexOf('Retry-After');
+      record.key_id = exchange.key_id ?? exchange.claimed_key_id;
+      record.status = plain.status;
+      record.code = plain.code ?? null;
+      record.retry_after = at < 0 ? null : Number(headers[at + 1]);
+      if (isMet && record.retry_after !== null) headers[at + 1] = retryAfter(record.retry_after);
+      if (isMet) await delay();
+      const isChanged = isMet && (slow ?? cut_after ?? truncate) !== undefined;
+      const bytes = isChanged && !response.destroyed ? bytesOf(plain.body) : null;
+      const answer = { ...plain, headers };
+      try {
+        if (bytes === null) await sendAnswer(exchange, answer, closing);
+        else await sendBody(answer, bytes, closing);
+      } catch {
+        // Only the client could be told; its connection is cut.
+        response.destroy();
+      }
+    },
+  };
 }
 
 /** Null for events and a photo: no fault changes them. */

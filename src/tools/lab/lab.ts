@@ -3,7 +3,7 @@
  * request as `Interventions`; everything else goes the ordinary way, as export files, requests to the ingest
  * thread and counts of the allowance.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { normalAddress } from '../../addresses.ts';
 import type { LabState } from '../../admin/console/api.ts';
@@ -26,14 +26,15 @@ import { epochAt } from '../../log/version-epoch.ts';
 import { isLabName, type LabName, type MembersOf, membersOf, parseLabTime } from '../../operations/lab.ts';
 import { readMembers, type ValuesOf } from '../../operations/member.ts';
 import { readStreamHead } from '../../query/as-of.ts';
-import { failed, Refused } from '../../refused.ts';
+import { invalid } from '../../query/parameters.ts';
+import { failed } from '../../refused.ts';
 import { type Database, writing } from '../../store/database.ts';
 import type { InstallationKind } from '../../store/installation.ts';
 import { formatMs, parseDuration } from '../../time.ts';
 import { SAMPLE_ACCOUNT } from '../generate/rows.ts';
 import { type Fault, Faults } from './faults.ts';
-import { Feed } from './feed.ts';
-import { LabRequest } from './lab-request.ts';
+import { createFeed, type Feed } from './feed.ts';
+import { interveneIn } from './lab-request.ts';
 import { Report } from './report.ts';
 
 type Acts = {
@@ -47,154 +48,91 @@ const NOT_HERE =
 /** How far ahead of the head the cursor is that proves that the end of the log is lost: soon after it. */
 const LOST_POSITIONS = 1_000_000;
 
-export class Lab implements LabJoined {
-  readonly feed: Feed;
-  readonly faults = new Faults();
-  readonly #seed: string;
-  readonly #config: Config;
-  readonly #kind: InstallationKind;
-  readonly requests = new Report();
-  readonly #startedAt = formatMs(now());
-  #parts: LabParts | null = null;
+export function createLab(seed: string, config: Config, kind: InstallationKind) {
+  const feed = createFeed(seed, config, running);
+  const faults = new Faults();
+  const requests = new Report();
+  const started_at = formatMs(now());
+  let parts: LabParts | null = null;
   /** Resolves when the last operation is done. */
-  #last: Promise<unknown> = Promise.resolve();
-  /** Called after the clock was moved. */
-  onMoved: () => void = () => {};
+  let last: Promise<unknown> = Promise.resolve();
 
-  constructor(seed: string, config: Config, kind: InstallationKind) {
-    this.#seed = seed;
-    this.#config = config;
-    this.#kind = kind;
-    this.feed = new Feed(seed, config, () => this.#running());
+  function running(): LabParts {
+    if (parts === null) throw failed('the lab is starting. Try again in a moment.');
+    return parts;
   }
 
-  /** @param parts of the appliance, whose server calls the returned hooks */
-  join(parts: LabParts): LabJoined {
-    this.#parts = parts;
-    return this;
+  function withAccess<Result>(operation: AskLab['operation'], use: (db: Database) => Result): Result {
+    using db = openAccess(config.dataFolder, { kind, operation });
+    return use(db);
   }
 
-  control(request: IncomingMessage, response: ServerResponse): boolean {
-    // A demonstration may have an export of its user.
-    if (this.#kind !== 'lab' || !(request.url ?? '').startsWith(OPERATIONS_PATH)) return false;
-    response.on('error', () => {});
-    if (isOwn(request)) {
-      const answered = answerRequest(request, response, this.#running().operations(), ASKER);
-      answered.catch(() => response.destroy());
-    } else send(response, problem(403, NOT_HERE, 'forbidden'));
-    return true;
-  }
-
-  begin(exchange: Exchange, baseUrl: string): LabRequest {
-    const { request } = exchange;
-    const endpoint = exchange.endpoint?.id ?? null;
-    const waits = () => this.#running().waiting.isIdle(request.socket);
-    const record = this.requests.begin(request, endpoint, waits);
-    const found = endpoint === null ? null : this.faults.next(endpoint);
-    const fault = found === null ? null : this.#redirected(found, exchange, endpoint);
-    const { daily_rows: dailyRows } = this.#config.limits;
-    return new LabRequest({ exchange, fault, record, baseUrl, dailyRows });
-  }
-
-  /** Drops the first files before any operation. In a later turn, so that the ingest thread starts meanwhile. */
-  fill(drop: (feed: Feed) => Promise<void>): Promise<void> {
-    const filled = nextTurn().then(() => drop(this.feed));
-    this.#last = filled.catch(() => {});
-    return filled;
-  }
-
-  /** Does an operation. @throws Refused if it cannot be done */
-  async run({ name, values, operation }: AskLab): Promise<unknown> {
-    if (!isLabName(name)) throw new Error(`there is no operation lab ${name}`);
-    if (isRead(name, values)) return this.#act(name, values, operation);
-    // One after the other: a drop must not replace a file that waits.
-    const done = this.#last.then(() => {
-      this.feed.subscriptions = this.#withAccess(operation, listSubscriptions);
-      return this.#act(name, values, operation);
-    });
-    this.#last = done.catch(() => {});
-    return done;
-  }
-
-  /** @param values have come through threads */
-  #act<Name extends LabName>(name: Name, values: object, operation: AskLab['operation']): unknown {
-    return this.#acts[name](readMembers(membersOf(name), values), operation);
-  }
-
-  clock() {
-    return { now: new Date(now()).toISOString() };
-  }
-
-  readonly shown = (): LabState => {
-    const faults = this.faults.list().map(({ id, fired, left, seen: _, ...members }) => {
-      return { id, members, fired, left };
-    });
-    return { now: formatMs(now()), seed: this.#seed, faults };
-  };
+  const clock = () => ({ now: new Date(now()).toISOString() });
 
   /** Resolves when every dropped file is processed. */
-  rested(): Promise<void> {
-    return this.#running().ingest.rested();
-  }
+  const rested = () => running().ingest.rested();
 
-  readonly #acts: Acts = {
+  const acts: Acts = {
     clock: async (given) => {
       const [when, ...more] = Object.values(given);
-      if (when === undefined) return this.clock();
-      if (more.length > 0)
-        throw new Refused('invalid_request', 'clock: expected only one of when, advance and to');
+      if (when === undefined) return clock();
+      if (more.length > 0) throw invalid('clock: expected only one of when, advance and to');
       const byMs = parseDuration(when) ?? (parseLabTime(when) ?? 0) - now();
       if (parseLabTime(formatMs(now() + byMs)) === null)
-        throw new Refused('invalid_request', 'clock: expected to stay between 2001 and 2099');
+        throw invalid('clock: expected to stay between 2001 and 2099');
       moveClock(byMs);
-      this.#running().waiting.changed();
-      await this.rested();
-      this.onMoved();
-      return this.clock();
+      running().waiting.changed();
+      await rested();
+      lab.onMoved();
+      return clock();
     },
-    drop: (body) => this.feed.drop(body),
-    late: (body) => this.feed.late(body),
-    correct: ({ id, score }) => this.feed.score(id, score),
+    drop: feed.drop,
+    late: feed.late,
+    correct: ({ id, score }) => feed.score(id, score),
     gap: async ({ export: name, status, window }, operation) => {
       const wanted = parseLabTime(window ?? '');
       const shown = (startMs: number) => ({ export: name, window_start: formatMs(startMs), status });
-      if (status === 'failed') return shown(await this.feed.fail(name, wanted));
-      const window_start = wanted ?? this.feed.missable(name);
+      if (status === 'failed') return shown(await feed.fail(name, wanted));
+      const window_start = wanted ?? feed.missable(name);
       const request: IngestRequest = { kind: 'gap', export: name, window_start, status };
-      this.#withAccess(operation, (db) => writing(db, () => noteOperation(db, request)));
-      await this.#running().ingest.ask(request);
-      await this.rested();
+      withAccess(operation, (db) => writing(db, () => noteOperation(db, request)));
+      await running().ingest.ask(request);
+      await rested();
       return shown(window_start);
     },
     restore: async () => {
-      const { detections, ingest } = this.#running();
+      const { detections, ingest } = running();
       const { position: head } = readStreamHead(detections());
       ingest.endLost({ position: head + LOST_POSITIONS, epoch: epochAt(detections(), head) });
-      await ingest.rested();
+      await rested();
       return { versions_raised_by: 1000 };
     },
     allowance: ({ account: account_id = SAMPLE_ACCOUNT.id, used }, operation) => {
-      const { dailyRows } = this.#running();
-      const account = this.#withAccess(operation, (db) => getAccount(db, account_id));
-      const allowance = account.daily_rows ?? this.#config.limits.daily_rows;
+      const { dailyRows } = running();
+      const account = withAccess(operation, (db) => getAccount(db, account_id));
+      const allowance = account.daily_rows ?? config.limits.daily_rows;
       const id = accountUsageId(account);
       dailyRows.add('account', id, (used ?? allowance) - dailyRows.used('account', id, now()), now());
       return { used: used ?? allowance, daily_rows: allowance };
     },
-    'fault add': (spec) => ({ id: this.faults.add(spec).id, ...spec }),
-    'fault list': () => this.faults.list(),
-    'fault clear': ({ id }) => this.faults.remove(id ?? null),
+    'fault add': (spec) => ({ id: faults.add(spec).id, ...spec }),
+    'fault list': () => faults.list(),
+    'fault clear': ({ id }) => faults.remove(id ?? null),
     report: ({ after = 0, clear = false }) => {
-      const head = { seed: this.#seed, started_at: this.#startedAt, ...this.clock() };
-      const read = { faults: this.faults.list(), ...this.requests.read(after) };
-      const report = { ...head, real_now: new Date().toISOString(), ...read };
-      if (clear) this.requests.clear();
+      const head = { seed, started_at, ...clock(), real_now: new Date().toISOString() };
+      const report = { ...head, faults: faults.list(), ...requests.read(after) };
+      if (clear) requests.clear();
       return report;
     },
   };
 
+  /** @param values have come through threads */
+  function act<Name extends LabName>(name: Name, { values, operation }: AskLab): unknown {
+    return acts[name](readMembers(membersOf(name), values), operation);
+  }
+
   /** Changes the request for a shorter page, or into that for the page before. @returns null if there is none */
-  #redirected(fault: Fault, exchange: Exchange, endpoint: string | null): Fault | null {
+  function redirected(fault: Fault, exchange: Exchange, endpoint: string | null): Fault | null {
     const { duplicate, page_rows, pages } = fault.spec;
     const parameters = new URLSearchParams(exchange.query);
     // Another endpoint would refuse the parameter.
@@ -202,7 +140,7 @@ export class Lab implements LabJoined {
       const limit = Number(parameters.get('limit') ?? PAGE_ROWS_DEFAULT);
       if (page_rows < limit) parameters.set('limit', `${page_rows}`);
     } else if (duplicate === true) {
-      const before = this.requests.pageBefore(parameters.get('cursor') ?? '', pages);
+      const before = requests.pageBefore(parameters.get('cursor') ?? '', pages);
       // The service would refuse a start that is too old by now.
       if (before === null || Date.parse(before.since ?? '') < now() - SINCE_AGE_MAX_MS) {
         fault.fired -= 1;
@@ -217,15 +155,60 @@ export class Lab implements LabJoined {
     return fault;
   }
 
-  #withAccess<Result>(operation: AskLab['operation'], use: (db: Database) => Result): Result {
-    using db = openAccess(this.#config.dataFolder, { kind: this.#kind, operation });
-    return use(db);
-  }
-
-  #running(): LabParts {
-    if (this.#parts === null) throw failed('the lab is starting. Try again in a moment.');
-    return this.#parts;
-  }
+  const joined: LabJoined = {
+    control(request, response) {
+      // A demonstration may have an export of its user.
+      if (kind !== 'lab' || !(request.url ?? '').startsWith(OPERATIONS_PATH)) return false;
+      response.on('error', () => {});
+      if (isOwn(request)) {
+        const answered = answerRequest(request, response, running().operations(), ASKER);
+        answered.then((told) => send(response, told)).catch(() => response.destroy());
+      } else send(response, problem(403, NOT_HERE, 'forbidden'));
+      return true;
+    },
+    begin(exchange, baseUrl) {
+      const { request } = exchange;
+      const endpoint = exchange.endpoint?.id ?? null;
+      const record = requests.begin(request, endpoint, () => running().waiting.isIdle(request.socket));
+      const found = endpoint === null ? null : faults.next(endpoint);
+      const fault = found === null ? null : redirected(found, exchange, endpoint);
+      return interveneIn({ exchange, fault, record, baseUrl, dailyRows: config.limits.daily_rows });
+    },
+    async run(asked) {
+      const { name, values, operation } = asked;
+      if (!isLabName(name)) throw new Error(`there is no operation lab ${name}`);
+      if (isRead(name, values)) return act(name, asked);
+      // One after the other: a drop must not replace a file that waits.
+      const done = last.then(() => {
+        feed.watch(withAccess(operation, listSubscriptions));
+        return act(name, asked);
+      });
+      last = done.catch(() => {});
+      return done;
+    },
+    shown: (): LabState => ({
+      now: formatMs(now()),
+      seed,
+      faults: faults.list().map(({ id, fired, left, seen: _, ...members }) => ({ id, members, fired, left })),
+    }),
+  };
+  const lab = {
+    rested,
+    /** Called after the clock was moved. */
+    onMoved: () => {},
+    /** @param given of the appliance, whose server calls the returned hooks */
+    join(given: LabParts): LabJoined {
+      parts = given;
+      return joined;
+    },
+    /** Drops the first files before any operation. In a later turn, so that the ingest thread starts meanwhile. */
+    fill(drop: (feed: Feed) => Promise<void>): Promise<void> {
+      const filled = nextTurn().then(() => drop(feed));
+      last = filled.catch(() => {});
+      return filled;
+    },
+  };
+  return lab;
 }
 
 /** Whether it changes nothing, and so need not wait for other operations. */

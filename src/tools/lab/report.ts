@@ -60,10 +60,7 @@ export class Report {
 
   /** @param after only requests with greater numbers */
   read(after: number) {
-    return {
-      requests_total: this.#count,
-      requests: this.#requests.filter(({ number }) => number > after),
-    };
+    return { requests_total: this.#count, requests: this.#requests.filter(({ number }) => number > after) };
   }
 
   /** Numbers continue. */
@@ -104,6 +101,4 @@ function recordOf(number: number, request: IncomingMessage, endpoint: string | n
   };
 }
 
-function times(): { at: string; real_at: string } {
-  return { at: new Date(now()).toISOString(), real_at: new Date().toISOString() };
-}
+const times = () => ({ at: new Date(now()).toISOString(), real_at: new Date().toISOString() });

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { now } from '../../clock.ts';
 import { parseToml } from '../../config/file.ts';
+import { isObject } from '../../is-object.ts';
 import { readMembers } from '../../operations/member.ts';
 import { pathOf } from '../../operations/operation.ts';
 import { operationAt } from '../../operations/table.ts';
@@ -23,7 +24,7 @@ export function readScenario(file: string): Step[] {
   } catch (error) {
     throw misused(`cannot read the scenario ${file}: ${reasonOf(error, file)}. Expected ${EXPECTED}`);
   }
-  const steps = typeof script === 'object' && script !== null && 'steps' in script ? script.steps : null;
+  const steps = isObject(script) ? script.steps : null;
   if (!Array.isArray(steps)) throw misused(`${file}: expected ${EXPECTED}`);
   return steps
     .map((step: unknown, index) => readStep(step, `${file}, step ${index + 1}`))
@@ -41,8 +42,7 @@ function readStep(step: unknown, place: string) {
   if (atMs === null || atMs < 0)
     throw misused(`${place}: at: expected a duration from the start, such as 90s or 10m`);
   // A lab's own are called without the group: `drop`, and `faults` for `fault add`.
-  const own = operationAt(`lab-${name === 'faults' ? 'fault-add' : name}`);
-  const operation = own ?? operationAt(name);
+  const operation = operationAt(`lab-${name === 'faults' ? 'fault-add' : name}`) ?? operationAt(name);
   if (operation === null || more.length > 0)
     throw misused(
       `${place}: expected at and one operation, of the lab such as drop, clock or faults, or another one such as window-reset`,

@@ -19,6 +19,7 @@ export type Detection = Static<typeof Detection> & { readonly [member: string]: 
 const Rows = { data: Type.Array(Detection), has_more: Type.Boolean() };
 export const ChangesPage = Type.Object({ ...Rows, next_cursor: Type.String() });
 export const PeriodPage = Type.Object({ ...Rows, next_cursor: TextOrNull, as_of: TextOrNull });
+type Page = typeof ChangesPage | typeof PeriodPage;
 const Types = Type.Array(Type.String());
 const Starts = Type.Record(Type.String(), TextOrNull);
 const Subscription = Type.Object({ id: Type.Integer(), content_types: Types, data_starts: Starts });
@@ -37,19 +38,10 @@ export const LIMIT = 1000;
 /** Undefined and null parameters are left out. */
 type Query = Readonly<Record<string, string | number | null | undefined>>;
 
-interface Reply<Body> {
-  readonly body: Body;
-  /** The server's clock when it answered, epoch milliseconds. The client's own clock may be wrong. */
-  readonly dateMs: number;
-  /** Whether the service waited for a change. */
-  readonly hasWaited: boolean;
-}
-
 interface ApiOptions {
   /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly key: string;
-  /** Called before every wait. */
   readonly onWait: (reason: string, waitMs: number) => void;
   readonly signal: AbortSignal;
 }
@@ -68,19 +60,15 @@ export function createApi(options: ApiOptions) {
    * @param waitSeconds how long the service may wait for a change before it answers with an empty page (RFC 7240)
    * @throws Refused `failed` for an answer that must not be retried
    */
-  async function get<Body extends TSchema>(
-    path: string,
-    schema: Body,
-    query: Query = {},
-    waitSeconds = 0,
-  ): Promise<Reply<Static<Body>>> {
+  async function get<Body extends TSchema>(path: string, schema: Body, query: Query = {}, waitSeconds = 0) {
     const url = new URL(`${options.baseUrl}${path}`);
     for (const [name, value] of Object.entries(query))
       if (value !== undefined && value !== null) url.searchParams.set(name, `${value}`);
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, WAIT_MS_MAX)) {
       const answer = await attempt(url, options, waitSeconds);
       if (answer.again === undefined) {
-        if (Value.Check(schema, answer.body)) return { ...answer, body: answer.body };
+        const body: unknown = answer.body;
+        if (Value.Check(schema, body)) return { ...answer, body };
         throw failed(`${path} did not answer as a Detection Reporting API. Check --base-url.`);
       }
       // A service may say so of every answer: only the first request is repeated at once.
@@ -92,12 +80,7 @@ export function createApi(options: ApiOptions) {
   }
 
   /** Reads the pages of a change stream or a period until `has_more` is false; parameters as {@link get}. */
-  async function* pages<Page extends typeof ChangesPage | typeof PeriodPage>(
-    path: string,
-    schema: Page,
-    query: Query,
-    waitSeconds = 0,
-  ): AsyncGenerator<Reply<Static<Page>>, void> {
+  async function* pages<Form extends Page>(path: string, schema: Form, query: Query, waitSeconds = 0) {
     for (let next = query; ; ) {
       const reply = await get(path, schema, next, waitSeconds);
       yield reply;
@@ -108,7 +91,10 @@ export function createApi(options: ApiOptions) {
   return { get, pages };
 }
 
-/** @returns a good answer, or the reason to ask again */
+/**
+ * @returns a good answer, or the reason to ask again. `dateMs`: the server's clock when it answered, epoch milliseconds, since
+ *   the client's own clock may be wrong; `hasWaited`: whether the service waited for a change
+ */
 async function attempt(url: URL, { key, signal }: ApiOptions, waitSeconds: number) {
   const prefer = waitSeconds > 0 ? { prefer: `wait=${waitSeconds}` } : {};
   const timeout = AbortSignal.timeout(TIMEOUT_MS + waitSeconds * SECOND_MS);

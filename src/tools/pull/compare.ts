@@ -8,6 +8,7 @@
  */
 import { hash } from 'node:crypto';
 import { Value } from '@sinclair/typebox/value';
+import { isObject } from '../../is-object.ts';
 import { SECOND_MS } from '../../time.ts';
 import { ChangesPage, type Detection, LIMIT, PeriodPage } from './api.ts';
 import { type Copy, Stream } from './copy.ts';
@@ -75,7 +76,6 @@ export async function compareCopy(work: Work) {
   for await (const { body } of api.pages(CHANGES, ChangesPage, query))
     for (const { id } of body.data) if (found.delete(id)) changed_since += 1;
   return {
-    /** Detections of the copy. */
     detections,
     /** Detections that differ, but changed after the copy was updated. */
     changed_since,
@@ -113,6 +113,6 @@ function digestOf(row: Detection): string {
 /** Members in the order of their names: the lines of another client may have any. */
 function comparedValue(name: string, value: unknown): unknown {
   if (name === 'image_url' && typeof value === 'string') return value.replace(OWN_ADDRESS, '$1');
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

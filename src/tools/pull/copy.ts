@@ -15,7 +15,7 @@ import { isDamage, isForbidden } from '../../store/database-errors.ts';
 import { writeWhole } from '../../store/folder.ts';
 import { takeLock } from '../../store/locks.ts';
 import { readLines } from '../../text-lines.ts';
-import { ContentType, Detection, parseJson, TextOrNull } from './api.ts';
+import { ContentType, Detection, parseAs, parseJson, TextOrNull } from './api.ts';
 
 /** The members of a detection that name its stream. */
 export const Stream = Type.Object({ subscription_id: Type.Integer(), content_type: ContentType });
@@ -25,7 +25,6 @@ export type Stream = Static<typeof Stream>;
 export const Step = Type.Object({ ...Stream.properties, from: Type.String(), to: Type.String() });
 export type Step = Static<typeof Step>;
 
-/** Where a copy continues. */
 const Position = Type.Object({
   /** The cursor of the change stream; null before its first page. */
   cursor: TextOrNull,
@@ -39,7 +38,6 @@ const Position = Type.Object({
 });
 export type Position = Static<typeof Position>;
 
-/** The file that detections are copied into. */
 export interface Copy extends Disposable {
   position(): Position;
   /** Stores the rows of a page and the position after it, or neither. @returns how many rows were new or newer */
@@ -51,16 +49,13 @@ export interface Copy extends Disposable {
 }
 
 /** The JSON of a detection without `event`, which belongs to the stream. */
-function bodyOf({ event: _, ...detection }: Detection): string {
-  return JSON.stringify(detection);
-}
+const bodyOf = ({ event: _, ...detection }: Detection) => JSON.stringify(detection);
 
 /** @param place in the copy, for the message; @throws Refused `failed` for text that is not a detection */
 function readDetection(text: string, place: string): Detection {
-  const row = parseJson(text);
-  if (Value.Check(Detection, row)) return row;
-  const expected = 'expected a detection as the service returns it, with id and version';
-  throw failed(`${place}: ${expected}`);
+  const row = parseAs(Detection, text);
+  if (row !== null) return row;
+  throw failed(`${place}: expected a detection as the service returns it, with id and version`);
 }
 
 const SQL = `
@@ -78,11 +73,7 @@ const UPSERT_DETECTION = `
   INSERT INTO detections (id, version, body) VALUES (?, ?, ?)
   ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body
   WHERE excluded.version > detections.version`;
-const COUNT_DETECTIONS = 'SELECT count(*) FROM detections';
 const SELECT_ROWS = 'SELECT id, body FROM detections WHERE id > ? ORDER BY id LIMIT ?';
-const SELECT_STATE = 'SELECT cursor, notes FROM state';
-const SET_STATE = 'UPDATE state SET cursor = ?, notes = ?';
-
 /** Rows of one read transaction: a long one would keep the WAL of a pull that follows from being reset. */
 const BATCH_ROWS = 1000;
 
@@ -93,17 +84,18 @@ export function openSqliteCopy(path: string, isRead: boolean): Copy {
   const db = isRead ? openDatabase(path, 'inspect') : openDatabase(path, 'write', SCHEMA);
   return {
     position() {
-      const row = db.prepare<[], { cursor: string | null; notes: string }>(SELECT_STATE).get();
+      type State = { readonly cursor: string | null; readonly notes: string };
+      const row = db.prepare<[], State>('SELECT cursor, notes FROM state').get();
       return checkPosition(Position, { ...Object(parseJson(row?.notes ?? '')), cursor: row?.cursor }, path);
     },
     store: (rows, { cursor, ...notes }) =>
       writing(db, () => {
         const upsert = db.prepare(UPSERT_DETECTION);
         const stored = rows.filter((row) => upsert.run(row.id, row.version, bodyOf(row)).changes > 0);
-        db.prepare(SET_STATE).run(cursor, JSON.stringify(notes));
+        db.prepare('UPDATE state SET cursor = ?, notes = ?').run(cursor, JSON.stringify(notes));
         return stored.length;
       }),
-    count: () => db.prepare<[], number>(COUNT_DETECTIONS).pluck().get() ?? 0,
+    count: () => db.prepare<[], number>('SELECT count(*) FROM detections').pluck().get() ?? 0,
     async *rows() {
       const select = db.prepare<[string, number], { id: string; body: string }>(SELECT_ROWS);
       for (let after = ''; ; ) {
@@ -128,8 +120,7 @@ export function refusedIn(path: string, isRead: boolean, error: unknown): unknow
     return refused(`was not made by this version of pull. ${isRead ? lines : `${another}.`}`);
   }
   if (isForbidden(error) || isErrorCode(error, 'EROFS')) {
-    const isOfSqlite = errorCode(error).startsWith('SQLITE');
-    const reason = isOfSqlite ? 'permission denied' : reasonOf(error, path);
+    const reason = errorCode(error).startsWith('SQLITE') ? 'permission denied' : reasonOf(error, path);
     return refused(`cannot be opened: ${reason}. ${another}.`);
   }
   return isDamage(error)
@@ -164,7 +155,7 @@ export function openLines(path: string, isRead: boolean): Copy {
       // Unlike writeSync, writeFileSync throws if a full disk takes only a part.
       if (text !== '') writeFileSync(path, text, { flag: 'a', flush: true });
       noted = { ...position, bytes: noted.bytes + Buffer.byteLength(text) };
-      writePlace(path, noted);
+      writeWhole(placeOf(path), JSON.stringify(noted));
       return rows.length;
     },
     count: () => null,
@@ -200,7 +191,7 @@ function lockLines(path: string) {
     if (size > 0)
       throw failed(`${path} already exists, but is not a copy of lines. Check --format, ${another}`);
     // First: it marks the file as a copy, whatever a crash leaves in it.
-    writePlace(path, noted);
+    writeWhole(place, JSON.stringify(noted));
   }
   truncateSync(path, noted.bytes);
   return release;
@@ -219,8 +210,4 @@ function readPlace(path: string): Noted {
   const place = placeOf(path);
   if (!existsSync(place)) return { cursor: null, walk: null, streams: null, bytes: 0 };
   return checkPosition(Noted, parseJson(readFileSync(place, 'utf8')), place);
-}
-
-function writePlace(path: string, noted: Noted): void {
-  writeWhole(placeOf(path), JSON.stringify(noted));
 }

@@ -11,7 +11,7 @@ import { counted } from '../../counted.ts';
 import { CONTENT_TYPES } from '../../detection/content-type.ts';
 import { AHEAD_MS_MAX, DAY_MS, formatMs, MINUTE_MS, utcDay } from '../../time.ts';
 import { type Api, ChangesPage, LIMIT, Me, PeriodPage } from './api.ts';
-import type { Copy, Position, Step, Stream } from './copy.ts';
+import type { Copy, Step, Stream } from './copy.ts';
 
 export const CHANGES = '/v1/detections/changes';
 export const PERIOD = '/v1/detections';
@@ -19,7 +19,6 @@ export const PERIOD = '/v1/detections';
 /** `since` goes back 31 days; a day is reserved for waits before the stream begins. */
 const SINCE_AGE_MS_MAX = 30 * DAY_MS - AHEAD_MS_MAX;
 
-/** What the key reads. */
 export type Start = Awaited<ReturnType<typeof readStart>>;
 
 export interface Work {
@@ -81,8 +80,7 @@ export async function beginFull({ api, copy, start, onPage }: Work): Promise<voi
   const { data, next_cursor } = (await api.get(CHANGES, ChangesPage, { since, limit: 1 })).body;
   const walk = steps.length > 0 ? { steps, cursor: null } : null;
   const streams = readStreams(start).map(streamName);
-  const stored = copy.store(data, { cursor: next_cursor, walk, streams });
-  onPage('change stream', data.length, stored);
+  onPage('change stream', data.length, copy.store(data, { cursor: next_cursor, walk, streams }));
 }
 
 /**
@@ -112,15 +110,10 @@ async function planWalk({ api, copy, start, onPage }: Work): Promise<void> {
   const left = walk?.steps.filter((step) => known.includes(streamName(step))) ?? [];
   const steps = [...left, ...stepsOf(start).filter((step) => !known.includes(streamName(step)))];
   const cursor = left[0] === walk?.steps[0] ? (walk?.cursor ?? null) : null;
-  const next: Position = {
-    ...position,
-    walk: steps.length > 0 ? { steps, cursor } : null,
-    streams: streams && read,
-  };
+  const next = { ...position, walk: steps.length > 0 ? { steps, cursor } : null, streams: streams && read };
   if (JSON.stringify(next) !== JSON.stringify(position)) copy.store([], next);
 }
 
-/** Reads the planned periods. */
 async function finishWalk({ api, copy, onPage }: Work): Promise<void> {
   const { steps = [], cursor = null } = copy.position().walk ?? {};
   for (const [index, step] of steps.entries()) {
@@ -190,10 +183,6 @@ function monthsBack(newest: string, oldest: string): { from: string; to: string 
   return months;
 }
 
-export function queryOf(step: Step) {
-  return { ...step, time_zone: 'UTC', limit: LIMIT };
-}
+export const queryOf = (step: Step) => ({ ...step, time_zone: 'UTC', limit: LIMIT });
 
-export function shownStep({ subscription_id, content_type, from, to }: Step): string {
-  return `${subscription_id} ${content_type}, ${from} to ${to}`;
-}
+export const shownStep = (step: Step) => `${streamName(step)}, ${step.from} to ${step.to}`;

@@ -162,9 +162,7 @@ test('detections change in several ways over a few windows of one run', () => {
       assert.ok(before.last_scored_at < last_scored_at);
       // A change of them alone makes no version.
       const old = new Map<string, unknown>(Object.entries({ ...before, last_scored_at, exported_at }));
-      const changed = Object.entries(row).flatMap(([column, value]) =>
-        old.get(column) === value ? [] : [column],
-      );
+      const changed = Object.entries(row).flatMap(([name, value]) => (old.get(name) === value ? [] : [name]));
       for (const column of changed.length === 0 ? ['none'] : changed)
         changes.set(column, (changes.get(column) ?? 0) + 1);
     }

@@ -29,13 +29,8 @@ function requestsOf(...short: Short[]): RequestRecord[] {
   });
 }
 
-const failure = (status: number, retry_after: number | null = null): Short => ({
-  status,
-  retry_after,
-  rows: null,
-  cursor_given: null,
-  has_more: null,
-});
+const NO_PAGE = { rows: null, cursor_given: null, has_more: null };
+const failure = (status: number, retry_after: number | null = null) => ({ status, retry_after, ...NO_PAGE });
 
 const moment = (kind: Moment['kind'], after: number, code: number | null = null) => ({
   moments: [{ kind, after, code }],

@@ -143,8 +143,7 @@ test('the commands are clients of the running lab', () =>
     const answers = requests.map((one: { status: number; fault: string }) => `${one.status} ${one.fault}`);
     assert.deepEqual(answers, ['200 null', '429 f1', '200 null']);
     const wrong = await runBeside(['lab', 'correct', ids[0], '--score', 'ten', '--data', lab.data]);
-    const score = /--score: expected .*a score: 0 to 100 for text, 0 to 99 for an image/;
-    assertFailed(wrong, 2, score);
+    assertFailed(wrong, 2, /--score: expected .*a score: 0 to 100 for text, 0 to 99 for an image/);
     const nobody = await runBeside(['lab', 'drop', '--data', join(folder, 'none')]);
     assertFailed(nobody, 1, /no lab runs in .*none\. Start one with: wirewatch lab/);
   }));

@@ -74,14 +74,9 @@ test('finds a copy equal after a rescore in place', () =>
     assert.notEqual(copied.last_scored_at, served?.last_scored_at);
     assert.notEqual(copied.exported_at, served?.exported_at);
     const all = texts.length + 1;
-    assert.deepEqual(await compared(folder, into), {
-      into,
-      equal: true,
-      detections: all,
-      changed_since: 0,
-      not_read: { detections: 0, streams: [] },
-      differences: [],
-    });
+    const same = { into, equal: true, detections: all, changed_since: 0, differences: [] };
+    const not_read = { detections: 0, streams: [] };
+    assert.deepEqual(await compared(folder, into), { ...same, not_read });
     const { stdout } = await succeedBeside(argsIn(folder, into, '--compare'));
     assert.equal(stdout, `The copy ${into} matches the service: ${all} detections compared.\n`);
   }));
