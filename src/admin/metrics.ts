@@ -108,9 +108,10 @@ type Reader = readonly [help: string, read: (sources: Sources) => Reading];
 const MICROSECONDS = 1e6;
 
 /** @param read the value; there is none while the status cannot be read */
-function ofStatus(read: (status: Status) => Reading): Reader[1] {
-  return ({ status }) => status && read(status);
-}
+const ofStatus =
+  (read: (status: Status) => Reading): Reader[1] =>
+  ({ status }) =>
+    status && read(status);
 
 /**
  * By name, with the names of the labels in braces. Those of the process have the names of prom-client, whose own collector

@@ -16,9 +16,7 @@ const MOVES = [
 ];
 const ADDS = [{ operation: 'lab fault add', given: {} }];
 
-export function Lab(): VNode {
-  return html`${read(useReading<LabState>('/console/lab', ['tick']), labOf)}`;
-}
+export const Lab = (): VNode => html`${read(useReading<LabState>('/console/lab', ['tick']), labOf)}`;
 
 function labOf({ now, seed, faults }: LabState): VNode[] {
   const clock = facts([

@@ -157,9 +157,8 @@ export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
     </div>`;
 }
 
-function rowsText({ letter, rows }: Cell): string {
-  return 'de'.includes(letter) ? `, ${counted(rows, 'row')}` : '';
-}
+const rowsText = ({ letter, rows }: Cell): string =>
+  'de'.includes(letter) ? `, ${counted(rows, 'row')}` : '';
 
 function readout(name: ExportName, cell: Cell): VNode {
   const [text, mark] = LETTERS[cell.letter];

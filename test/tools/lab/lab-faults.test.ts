@@ -17,9 +17,7 @@ beforeEach(async () => {
   await lab.control('clock', { advance: '61s' });
 });
 
-async function fault(spec: object): Promise<string> {
-  return (await lab.control('fault-add', spec)).id;
-}
+const fault = async (spec: object): Promise<string> => (await lab.control('fault-add', spec)).id;
 
 /** Sends a request, and checks the response against the OpenAPI document. */
 async function checked(target: string, init: RequestInit = {}) {
