@@ -7,7 +7,7 @@ import type { AskLab, AskOperation } from './admin/thread-messages.ts';
 import { createApplianceCopy } from './appliance-copy.ts';
 import { type ApplianceIngestOptions, startApplianceIngest } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
-import { Denials, readEnded } from './auth/denials.ts';
+import { createDenials, readEnded } from './auth/denials.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
 import { type Config, holdRules } from './config/load.ts';
@@ -264,7 +264,7 @@ type Opened = Awaited<ReturnType<typeof openFolder>>;
 
 /** What the threads and the server share. */
 function openStores(config: Config, { folder, access }: Opened, undo: AsyncDisposableStack) {
-  const denials = new Denials();
+  const denials = createDenials();
   // What access.db could not take before the last end.
   for (const ended of readEnded(folder)) denials.deny(ended);
   const reader = createDetectionsReader(folder.detections);

@@ -42,15 +42,13 @@ export function addAccount(db: Database, account: NewAccount, nowMs: number): Ac
         `account ${account.id} already exists. To change it, run: wirewatch account set ${account.id}`,
       );
     const { id, name, daily_rows = null, print_metadata = false } = account;
-    const columns = { id, name, daily_rows, print_metadata: print_metadata ? 1 : 0 };
-    db.prepare(INSERT_ACCOUNT).run({ ...columns, created_at: nowMs });
+    const terms = { name, daily_rows, print_metadata: Number(print_metadata) };
+    db.prepare(INSERT_ACCOUNT).run({ id, ...terms, created_at: nowMs });
     return getAccount(db, id);
   });
 }
 
-export function listAccounts(db: Database): Account[] {
-  return documents(db, SELECT_ACCOUNTS);
-}
+export const listAccounts = (db: Database) => documents<Account>(db, SELECT_ACCOUNTS);
 
 export function findAccount(db: Database, id: string): Account | null {
   return documents<Account>(db, SELECT_ACCOUNT, { id })[0] ?? null;
@@ -68,9 +66,7 @@ export function getAccount(db: Database, id: string): Account {
 export function setAccount(db: Database, id: string, changes: AccountChanges): Account {
   return writing(db, () => {
     const account = changed(getAccount(db, id), changes);
-    const { name, daily_rows, suspended_at } = account;
-    const print_metadata = account.print_metadata ? 1 : 0;
-    db.prepare(UPDATE_ACCOUNT).run({ id, name, daily_rows, print_metadata, suspended_at });
+    db.prepare(UPDATE_ACCOUNT).run({ ...account, print_metadata: Number(account.print_metadata) });
     return account;
   });
 }
@@ -88,18 +84,12 @@ export function suspendAccount(db: Database, id: string, nowMs: number): Account
   });
 }
 
-export function resumeAccount(db: Database, id: string): Account {
-  return setAccount(db, id, { suspended_at: null });
-}
+export const resumeAccount = (db: Database, id: string) => setAccount(db, id, { suspended_at: null });
 
 /** An account as `--json` prints it. */
-export function accountDocument(account: Account) {
-  const { id, name, daily_rows, print_metadata, suspended_at, created_at } = account;
+export function accountDocument({ suspended_at, created_at, ...account }: Account) {
   return {
-    id,
-    name,
-    daily_rows,
-    print_metadata,
+    ...account,
     status: suspended_at === null ? ('active' as const) : ('suspended' as const),
     suspended_at: suspended_at === null ? null : formatMs(suspended_at),
     created_at: formatMs(created_at),

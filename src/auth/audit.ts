@@ -162,23 +162,21 @@ function viewOf(raw: string | undefined): Row | null {
   return Object.fromEntries(members.map(([name, value]) => [name, shown(name, value)]));
 }
 
-const LISTS: readonly string[] = ['scopes', 'content_types', 'allow_addresses'];
-
 function shown(name: string, value: unknown): unknown {
   if (name.endsWith('_at')) return typeof value === 'number' ? formatMs(value) : null;
   if (name === 'print_metadata') return value === 1;
   if (Array.isArray(value))
     return rightsOf(value.map(([id, types]) => ({ id, content_types: JSON.parse(types ?? 'null') })));
-  return typeof value === 'string' && LISTS.includes(name) ? JSON.parse(value) : value;
+  const isList = ['scopes', 'content_types', 'allow_addresses'].includes(name);
+  return typeof value === 'string' && isList ? JSON.parse(value) : value;
 }
-
-const TIMES: readonly string[] = ['window_start', 'from', 'to'];
 
 /** An operation that was requested, without time bounds that exclude nothing. */
 function requested(request: string): Change {
   const given: [string, unknown][] = Object.entries(JSON.parse(request));
   const view = given.flatMap(([name, value]) => {
-    if (!TIMES.includes(name) || typeof value !== 'number') return [[name, value]];
+    const isTime = ['window_start', 'from', 'to'].includes(name);
+    if (!isTime || typeof value !== 'number') return [[name, value]];
     return value > 0 && value < Number.MAX_SAFE_INTEGER ? [[name, formatMs(value)]] : [];
   });
   const members = membersOf(null, Object.fromEntries(view));

@@ -13,10 +13,7 @@ import { SCOPES, type Scope } from './scopes.ts';
 import type { AccessTokens } from './token.ts';
 
 /** Not yet verified; a missing part is empty. */
-interface ClientCredentials {
-  readonly id: string;
-  readonly secret: string;
-}
+type ClientCredentials = Readonly<Record<'id' | 'secret', string>>;
 
 const FORM_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;[^,]*)?$/i;
 /** Also after another credential: Node joins repeated headers with a comma. */
@@ -72,9 +69,7 @@ function parseBasic(authorization: string): ClientCredentials | null {
 }
 
 /** Percent-decodes a name or value, with `+` for a space; null if that is not valid UTF-8. */
-function decodePart(text: string): string | null {
-  return unlessError(null, () => decodeURIComponent(text.replaceAll('+', ' ')));
-}
+const decodePart = (text: string) => unlessError(null, () => decodeURIComponent(text.replaceAll('+', ' ')));
 
 const MISSING =
   'The client credentials are missing. Send client_id and client_secret in the body, or use HTTP Basic.';

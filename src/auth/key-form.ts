@@ -42,23 +42,17 @@ export function parseKey(text: string): ParsedKey | null {
 /** Whether it has the form of a key. If {@link parseKey} still returns null, the checksum is wrong: a typing error. */
 export const hasKeyForm = (text: string) => KEY_PATTERN.test(text);
 
-export function formatKey({ prefix, id, secret }: ParsedKey): string {
-  return `${prefix}_live_${id}_${secret}`;
-}
+export const formatKey = ({ prefix, id, secret }: ParsedKey) => `${prefix}_live_${id}_${secret}`;
 
 /** The stored form: SHA-256 of the complete key. 225 random bits need no slow hash. */
-export function hashKey(key: string): Buffer {
-  return hash('sha256', key, 'buffer');
-}
+export const hashKey = (key: string) => hash('sha256', key, 'buffer');
 
 export const isKeyId = (text: string) => /^[a-z2-7]{12}$/.test(text);
 
 /** Whether it has the form of a secret. The checksum cannot be verified, because it covers the prefix. */
 export const isKeySecret = (text: string) => /^[a-z2-7]{52}$/.test(text);
 
-function checksum(body: string): string {
-  return base32(hashKey(body).subarray(0, CHECKSUM_LENGTH));
-}
+const checksum = (body: string) => base32(hashKey(body).subarray(0, CHECKSUM_LENGTH));
 
 /** One character from the low five bits of each byte. */
 function base32(bytes: Uint8Array): string {

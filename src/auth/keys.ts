@@ -30,9 +30,6 @@ export interface Key extends KeyTerms {
   readonly created_at: number;
 }
 
-/** What tells the status of a key, and whose it is. */
-export type KeyState = Pick<Key, 'id' | 'account_id' | 'revoked_at' | 'expires_at'>;
-
 const TERMS_DEFAULT: Pick<KeyTerms, 'expires_at' | 'allow_addresses' | 'daily_rows'> = {
   expires_at: null,
   allow_addresses: [],
@@ -84,26 +81,22 @@ export function addKey(db: Database, key: NewKey, nowMs: number): Key {
   return writing(db, () => {
     getAccount(db, key.account_id);
     if (findKey(db, key.id) !== null) throw failed(`key ${key.id} already exists.`);
-    const { id, account_id, prefix, hash } = key;
     const columns = columnsOf({ ...key, ...changed(TERMS_DEFAULT, key) });
-    db.prepare(INSERT_KEY).run({ id, account_id, prefix, hash, created_at: nowMs, ...columns });
-    putSubscriptions(db, id, account_id, key.subscriptions);
-    return getKey(db, id);
+    db.prepare(INSERT_KEY).run({ ...columns, created_at: nowMs });
+    putSubscriptions(db, key, key.subscriptions);
+    return getKey(db, key.id);
   });
 }
 
-export function listKeys(db: Database): Key[] {
-  return documents(db, SELECT_KEYS);
+export const listKeys = (db: Database) => documents<Key>(db, SELECT_KEYS);
+
+/** What tells the status of each key. Takes much less time than {@link listKeys}: revoked keys are never deleted. */
+export function listKeyStates(db: Database) {
+  type State = Pick<Key, 'id' | 'account_id' | 'revoked_at' | 'expires_at'>;
+  return db.prepare<[], State>(SELECT_KEY_STATES).all();
 }
 
-/** Takes much less time than {@link listKeys}: revoked keys are never deleted. */
-export function listKeyStates(db: Database): KeyState[] {
-  return db.prepare<[], KeyState>(SELECT_KEY_STATES).all();
-}
-
-export function findKey(db: Database, id: string): Key | null {
-  return documents<Key>(db, SELECT_KEY, { id })[0] ?? null;
-}
+export const findKey = (db: Database, id: string) => documents<Key>(db, SELECT_KEY, { id })[0] ?? null;
 
 /** The stored SHA-256 of a key; null if it does not exist. */
 export function keyHash(db: Database, id: string): Buffer | null {
@@ -111,9 +104,7 @@ export function keyHash(db: Database, id: string): Buffer | null {
 }
 
 /** Whether the key was removed together with its account. */
-export function isRemoved(db: Database, id: string): boolean {
-  return db.prepare(SELECT_ENDED).get({ id }) !== undefined;
-}
+export const isRemoved = (db: Database, id: string) => db.prepare(SELECT_ENDED).get({ id }) !== undefined;
 
 /** @throws Refused `failed` if it does not exist */
 export function getKey(db: Database, id: string): Key {
@@ -130,10 +121,10 @@ export function setKey(db: Database, id: string, changes: KeyChanges): Key {
       throw failed(
         `key ${id} belongs to account ${found.account_id} and cannot be moved. To create a key for the other account, run: wirewatch key create --account ${changes.account_id}`,
       );
-    db.prepare(UPDATE_KEY).run({ id, ...columnsOf(changed(found, changes)) });
+    db.prepare(UPDATE_KEY).run(columnsOf(changed(found, changes)));
     if (changes.subscriptions !== undefined) {
       db.prepare(DELETE_KEY_SUBSCRIPTIONS).run({ key_id: id });
-      putSubscriptions(db, id, found.account_id, changes.subscriptions);
+      putSubscriptions(db, found, changes.subscriptions);
     }
     return getKey(db, id);
   });
@@ -179,10 +170,8 @@ export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs
   });
 }
 
-export function keyStatus(
-  { revoked_at, expires_at }: Pick<Key, 'revoked_at' | 'expires_at'>,
-  nowMs: number,
-): 'active' | 'expired' | 'revoked' {
+export function keyStatus(key: Pick<Key, 'revoked_at' | 'expires_at'>, nowMs: number) {
+  const { revoked_at, expires_at } = key;
   if (revoked_at !== null) return 'revoked';
   return expires_at !== null && nowMs >= expires_at ? 'expired' : 'active';
 }
@@ -204,18 +193,15 @@ export function keyDocument(key: Key, nowMs: number) {
   };
 }
 
-function putSubscriptions(
-  db: Database,
-  keyId: string,
-  accountId: string,
-  subscriptions: readonly KeySubscription[],
-): void {
+type Owned = Pick<Key, 'id' | 'account_id'>;
+
+function putSubscriptions(db: Database, key: Owned, subscriptions: readonly KeySubscription[]): void {
   const insert = db.prepare(INSERT_KEY_SUBSCRIPTION);
   for (const { id, content_types } of subscriptions) {
     const found = getSubscription(db, id);
-    if (found.account_id !== accountId)
+    if (found.account_id !== key.account_id)
       throw failed(
-        `subscription ${id} belongs to account ${found.account_id}, but the key belongs to account ${accountId}. A key can read only the subscriptions of its own account. To list them, run: wirewatch subscription list`,
+        `subscription ${id} belongs to account ${found.account_id}, but the key belongs to account ${key.account_id}. A key can read only the subscriptions of its own account. To list them, run: wirewatch subscription list`,
       );
     const missing = content_types?.find((type) => !found.content_types.includes(type));
     if (missing !== undefined)
@@ -223,14 +209,13 @@ function putSubscriptions(
         `subscription ${id} has only the content type ${found.content_types.join(', ')}, not ${missing}. To add it, run: wirewatch subscription set ${id} --content-types text,image`,
       );
     const types = content_types === null ? null : JSON.stringify(content_types);
-    insert.run({ key_id: keyId, subscription_id: id, content_types: types });
+    insert.run({ key_id: key.id, subscription_id: id, content_types: types });
   }
 }
 
-function columnsOf({ name, expires_at, daily_rows, ...lists }: Omit<KeyTerms, 'subscriptions'>) {
-  const scopes = JSON.stringify(lists.scopes);
-  const allow_addresses = JSON.stringify(lists.allow_addresses);
-  return { name, scopes, expires_at, allow_addresses, daily_rows };
+function columnsOf<Of extends Pick<KeyTerms, 'scopes' | 'allow_addresses'>>(key: Of) {
+  const { scopes, allow_addresses } = key;
+  return { ...key, scopes: JSON.stringify(scopes), allow_addresses: JSON.stringify(allow_addresses) };
 }
 
 /** The subscriptions as `key create --subscriptions` takes them, one by one. */

@@ -15,14 +15,12 @@ export interface Placed {
 }
 
 /** Undefined members get their default, and are not compared. */
-export type SeedAccount = Placed & NewAccount;
-export type SeedSubscription = Placed & NewSubscription;
 export type SeedKeyTerms = Placed & NewKeyTerms & Pick<NewKey, 'account_id'>;
 export type SeedKey = Placed & NewKey;
 
 export interface Seeds {
-  readonly accounts: readonly SeedAccount[];
-  readonly subscriptions: readonly SeedSubscription[];
+  readonly accounts: readonly (Placed & NewAccount)[];
+  readonly subscriptions: readonly (Placed & NewSubscription)[];
   readonly keys: readonly SeedKey[];
 }
 
@@ -31,9 +29,8 @@ export interface Seeds {
  * @returns also how existing entries differ: `account acme: name, suspended`
  * @throws Refused `configuration` with every problem; then nothing is created
  */
-export function preseed(db: Database, seeds: Seeds, nowMs: number) {
-  return writing(db, () => createMissing(db, seeds, nowMs));
-}
+export const preseed = (db: Database, seeds: Seeds, nowMs: number) =>
+  writing(db, () => createMissing(db, seeds, nowMs));
 
 function createMissing(db: Database, seeds: Seeds, nowMs: number) {
   const created = { accounts: [] as string[], subscriptions: [] as number[], keys: [] as string[] };

@@ -77,9 +77,7 @@ export function openRemovals(db: Database, account: string | null = null): numbe
  * The subscriptions that were removed, and added again, after a time, epoch milliseconds: perhaps for another account. If the
  * clock was set back meanwhile, one of the two is still later.
  */
-export function addedAgain(db: Database, since: number): number[] {
-  return idsOf<number>(db, SELECT_ADDED_AGAIN, { since });
-}
+export const addedAgain = (db: Database, since: number) => idsOf<number>(db, SELECT_ADDED_AGAIN, { since });
 
 /**
  * The subscriptions that were removed between two states of access.db, also where they were added again; and those whose rows

@@ -50,17 +50,13 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
       throw failed(
         `subscription ${subscription.id} was removed, but its rows are still being deleted. To wait until that is done, run: wirewatch subscription remove ${subscription.id}`,
       );
-    const { id, account_id } = subscription;
-    const { name, time_zone, content_types } = changed(TERMS_DEFAULT, subscription);
-    const columns = { id, account_id, name, time_zone, content_types: JSON.stringify(content_types) };
+    const columns = columnsOf({ ...subscription, ...changed(TERMS_DEFAULT, subscription) });
     db.prepare(INSERT_SUBSCRIPTION).run({ ...columns, created_at: nowMs });
     return getSubscription(db, subscription.id);
   });
 }
 
-export function listSubscriptions(db: Database): Subscription[] {
-  return documents(db, SELECT_SUBSCRIPTIONS);
-}
+export const listSubscriptions = (db: Database) => documents<Subscription>(db, SELECT_SUBSCRIPTIONS);
 
 export function findSubscription(db: Database, id: number): Subscription | null {
   return documents<Subscription>(db, SELECT_SUBSCRIPTION, { id })[0] ?? null;
@@ -83,11 +79,13 @@ export function setSubscription(db: Database, id: number, changes: SubscriptionC
       throw failed(
         `subscription ${id} belongs to account ${found.account_id} and cannot be moved, because its detections would move with it.`,
       );
-    const { name, time_zone, content_types } = changed(found, changes);
-    const values = { id, name, time_zone, content_types: JSON.stringify(content_types) };
-    db.prepare(UPDATE_SUBSCRIPTION).run(values);
+    db.prepare(UPDATE_SUBSCRIPTION).run(columnsOf(changed(found, changes)));
     return getSubscription(db, id);
   });
+}
+
+function columnsOf<Of extends typeof TERMS_DEFAULT>(subscription: Of) {
+  return { ...subscription, content_types: JSON.stringify(subscription.content_types) };
 }
 
 /** Whether the rows of a removed subscription are still being deleted. */

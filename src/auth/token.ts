@@ -18,9 +18,7 @@ const CLAIMS_BYTES = ISSUED_BYTES + 1;
 /** How far the clock may be set back after a token was issued: a larger step would prolong it. */
 const SET_BACK_MAX_MS = 60_000;
 
-export function isLikeToken(text: string): boolean {
-  return TOKEN_BEGINNING.test(text);
-}
+export const isLikeToken = (text: string) => TOKEN_BEGINNING.test(text);
 
 type Issuer = Pick<StoredKey, 'id' | 'prefix' | 'hash'>;
 

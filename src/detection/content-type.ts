@@ -52,14 +52,9 @@ export function perContentType<Value>(make: (contentType: ContentType) => Value)
   return recordOf(CONTENT_TYPES, make);
 }
 
-export function perExport<Value>(make: (name: ExportName) => Value): Record<ExportName, Value> {
-  return recordOf(EXPORT_NAMES, make);
-}
+export const perExport = <Value>(make: (name: ExportName) => Value) => recordOf(EXPORT_NAMES, make);
 
-function recordOf<Name extends string, Value>(
-  names: readonly Name[],
-  make: (name: Name) => Value,
-): Record<Name, Value> {
+function recordOf<Name extends string, Value>(names: readonly Name[], make: (name: Name) => Value) {
   return Object.fromEntries(names.map((name) => [name, make(name)])) as Record<Name, Value>;
 }
 

@@ -51,9 +51,7 @@ export function renderRow(contentType: ContentType, row: ExportRow, options: Ren
 }
 
 /** Renders a match for storage: JSON text without its opening brace, the base address replaced by its mark. */
-export function renderMatch(match: Match): string {
-  return stored(match.content_type, JSON.stringify(match));
-}
+export const renderMatch = (match: Match) => stored(match.content_type, JSON.stringify(match));
 
 /** Reads what {@link renderMatch} gave. */
 export function readMatch(rendered: string): Match {
@@ -70,10 +68,7 @@ export type FilterValues = readonly (string | number | null)[];
 type Filtered = 'article_publisher_id' | 'article_domain' | 'article_print' | 'source_id' | 'article_id';
 
 /** Of the match that a row states, without rendering it. */
-export function filterValuesOf(
-  contentType: ContentType,
-  row: Pick<ExportRow, Filtered | 'strength_score'>,
-): FilterValues {
+export function filterValuesOf(contentType: ContentType, row: Pick<ExportRow, Filtered | 'strength_score'>) {
   return [
     row.article_publisher_id,
     row.article_domain,
@@ -100,9 +95,7 @@ export function filterValues({ content_type, source, strength, article }: Match)
  * What the filter `source_id` searches: the id itself, often over 50 characters, is stored once, in the text.
  * @returns a signed integer of 32 bits, which SQLite stores in four bytes
  */
-export function hashOfSource(id: string): number {
-  return crc32(id) | 0;
-}
+export const hashOfSource = (id: string) => crc32(id) | 0;
 
 /** A detection as the period and id endpoints show it, from its rendered match. */
 export function renderDetection(id: string, version: number, rendered: string): string {
@@ -115,9 +108,7 @@ export function renderStreamRow(id: string, version: number, rendered: string): 
 }
 
 /** The rendered match within what {@link renderDetection} or {@link renderStreamRow} gave. */
-export function renderedMatchOf(body: string): string {
-  return body.slice(body.indexOf('"content_type":'));
-}
+export const renderedMatchOf = (body: string) => body.slice(body.indexOf('"content_type":'));
 
 type Values = Readonly<Record<string, string | number | boolean | null>>;
 

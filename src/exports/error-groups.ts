@@ -62,16 +62,12 @@ export class BadRows {
   }
 
   #note(bad: { readonly line: number; readonly errors: readonly RowError[]; readonly row: unknown }): void {
-    if (this.#notesBytes < NOTES_BYTES_MAX) {
-      const note = `${jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY })}\n`;
-      this.#notesBytes += Buffer.byteLength(note);
-      if (this.#notesBytes <= NOTES_BYTES_MAX) {
-        this.#notes += note;
-        return;
-      }
-    }
+    const isRoom = this.#notesBytes < NOTES_BYTES_MAX;
+    const note = isRoom ? `${jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY })}\n` : '';
+    this.#notesBytes += Buffer.byteLength(note);
+    if (isRoom && this.#notesBytes <= NOTES_BYTES_MAX) this.#notes += note;
     // All rows after it are left out, too: the notes have no gaps.
-    this.#unnoted += 1;
+    else this.#unnoted += 1;
   }
 
   /**

@@ -42,10 +42,7 @@ export function badRow(line: number, expected: string, text: string): RawEntry {
 }
 
 /** Chunks in another encoding, by its label, as UTF-8. Bytes that it does not know end as bytes that are not UTF-8. */
-export async function* decodedChunks(
-  chunks: AsyncIterable<Buffer>,
-  encoding: string,
-): AsyncGenerator<Buffer> {
+export async function* decodedChunks(chunks: AsyncIterable<Buffer>, encoding: string) {
   const decoder = new TextDecoder(encoding);
   const encoded = (text: string) =>
     text.includes(REPLACEMENT)
@@ -56,9 +53,7 @@ export async function* decodedChunks(
 }
 
 /** What is expected of bytes that are not text in an encoding. */
-export function expectedText(encoding: string): string {
-  return `${encoding} text`;
-}
+export const expectedText = (encoding: string) => `${encoding} text`;
 
 const REPLACEMENT = '\ufffd';
 const REPLACEMENT_BYTES = Buffer.from(REPLACEMENT).toString('latin1');

@@ -163,9 +163,7 @@ export function originOf({ nameOf, isNamed }: ColumnReader, find: (theirs: strin
 }
 
 /** A text, number or boolean as text, empty without a value; null for an object, of which String may throw. */
-function textOf(value: unknown): string | null {
-  return typeof value === 'object' && value !== null ? null : String(value ?? '');
-}
+const textOf = (value: unknown) => (typeof value === 'object' && value !== null ? null : String(value ?? ''));
 
 function decimal(text: string): number | Bad {
   return /^-?(0|[1-9]\d*)(,\d+)?$/.test(text)

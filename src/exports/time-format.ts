@@ -28,9 +28,7 @@ type Field = (typeof FIELDS)[keyof typeof FIELDS]['field'];
 const LETTERS = /(\[[^\]]*\]|YYYY|YY|MM?|DD?|HH?|hh?|mm|ss|S+|A|Z)/;
 
 /** @returns null if the same part of a time is in it twice, or an hour up to 12 without AM or PM */
-export function timeFormat(letters: string) {
-  return compiled(splitLetters(letters));
-}
+export const timeFormat = (letters: string) => compiled(splitLetters(letters));
 
 /** The format of a file name, with its letters in braces. */
 export function nameFormat(name: string) {
@@ -105,6 +103,4 @@ function of24(hour: string, half: string): string {
   return String((hours % 12) + (/^p/i.test(half) ? 12 : 0)).padStart(2, '0');
 }
 
-function literal(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
-}
+const literal = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');

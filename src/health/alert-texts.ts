@@ -107,9 +107,7 @@ export function alertDocument({ name, of, since, detail, command }: Alert) {
   };
 }
 
-export function alertKey({ name, of: subject }: Pick<Alert, 'name' | 'of'>): string {
-  return `${name} ${subject}`;
-}
+export const alertKey = ({ name, of: subject }: Pick<Alert, 'name' | 'of'>) => `${name} ${subject}`;
 
 /** What "copy behind" is about while ingest waits for the copy: then it needs someone now. */
 export const HELD_UP_INGEST = 'ingest';

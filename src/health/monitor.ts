@@ -239,9 +239,7 @@ async function unwritable(folder: string | undefined, nowMs: number): Promise<st
   );
 }
 
-function newestDoneOf(db: Database): NewestDone {
-  return perExport((name) => newestDone(db, name));
-}
+const newestDoneOf = (db: Database) => perExport((name) => newestDone(db, name));
 
 /**
  * The detail of "clock wrong"; null if no error is known. Only the ends of windows prove that the clock is behind: the
@@ -254,9 +252,7 @@ function clockProblem(ends: NewestDone, nowMs: number): string | null {
 }
 
 /** Also due if the clock was set back. */
-function isDue(lastMs: number, everyMs: number, nowMs: number): boolean {
-  return nowMs - lastMs >= everyMs || nowMs < lastMs;
-}
+const isDue = (lastMs: number, everyMs: number, nowMs: number) => nowMs - lastMs >= everyMs || nowMs < lastMs;
 
 function fileId(path: string): string {
   const { dev, ino } = statSync(path);

@@ -15,11 +15,7 @@ import { SECOND_MS } from '../time.ts';
 import { breakBody } from './body.ts';
 import type { Limit } from './request-metrics.ts';
 
-interface Turn {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly answer: () => void;
-}
+type Turn = Readonly<{ response: ServerResponse; answer: () => void }>;
 
 interface Connection {
   /** The TCP socket; under TLS, once the handshake is done, the TLS one. */
@@ -136,7 +132,8 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
     });
   }
 
-  function begin(connection: Connection, { request, response, answer }: Turn): void {
+  function begin(connection: Connection, { response, answer }: Turn): void {
+    const request = response.req;
     const { socket } = request;
     // While it is answered it is not closed for others.
     if (hasBody(request)) setWaiting(connection, request);
@@ -171,14 +168,13 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
   return {
     open: () => open.size,
     /** Answers a request after those before it on its connection; not at all once its connection is gone or ends. */
-    inTurn(request: IncomingMessage, response: ServerResponse, answer: () => void): void {
-      const { socket } = request;
+    inTurn(response: ServerResponse, answer: () => void): void {
+      const { socket } = response.req;
       const connection = served.get(socket);
       if (connection === undefined || socket.writableEnded) return;
-      const turn = { request, response, answer };
-      connection.last = turn;
-      connection.turns.push(turn);
-      if (connection.turns.length === 1) begin(connection, turn);
+      connection.last = { response, answer };
+      connection.turns.push(connection.last);
+      if (connection.turns.length === 1) begin(connection, connection.last);
       else if (connection.turns.length - 1 > TURNS_MAX) socket.destroy();
     },
     /**
@@ -191,11 +187,11 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
       if (connection === undefined) return void socket.destroy();
       if (connection.end !== null || socket.writableEnded) return;
       const { last, turns } = connection;
-      if (last === null || last.request.complete) connection.end = reply;
+      if (last === null || last.response.req.complete) connection.end = reply;
       else {
         connection.end = () => endSoon(socket);
         last.response.shouldKeepAlive = false;
-        breakBody(last.request);
+        breakBody(last.response.req);
       }
       if (turns.length === 0) connection.end();
     },
@@ -207,9 +203,7 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
   };
 }
 
-function peerOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`;
-}
+const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
 /** RFC 9112, 6.3. */
 function hasBody({ headers }: IncomingMessage): boolean {

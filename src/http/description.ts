@@ -8,36 +8,29 @@ import { CONTENT_TYPES, NUMBER_MAX } from '../detection/content-type.ts';
 import type { ProblemCode } from '../problem-titles.ts';
 import type { DocumentedParameter } from '../query/parameters.ts';
 
-const COMPONENTS = '#/components/schemas/';
-
-const TIMESTAMP_PATTERN = '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$';
 export const EXAMPLE_TIME = '2026-11-21T10:10:00Z';
 
 /** The address of a named schema in the document, which is also its `$id`. */
-export const componentId = (name: string) => `${COMPONENTS}${name}`;
+export const componentId = (name: string) => `#/components/schemas/${name}`;
 
 export const ref = (name: string): TSchema => Type.Ref(componentId(name));
 
 export const described = (schema: TSchema, description: string): TSchema => ({ ...schema, description });
 
 export function closed(properties: TProperties, description?: string): TObject {
-  return Type.Object(properties, {
-    additionalProperties: false,
-    ...(description === undefined ? {} : { description }),
-  });
+  return Type.Object(properties, { additionalProperties: false, ...(description && { description }) });
 }
 
 export function nullable(schema: TSchema, description?: string): TSchema {
   return Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 }
 
-export function words(values: readonly string[]): TSchema {
-  const [first, ...more] = values.map((value) => Type.Literal(value));
-  if (first === undefined) throw new Error('a choice of nothing');
-  return more.length === 0 ? first : Type.Union([first, ...more]);
-}
+export const words = (values: readonly string[]) => Type.Union(values.map((value) => Type.Literal(value)));
 
-export const TIMESTAMP = Type.String({ format: 'date-time', pattern: TIMESTAMP_PATTERN });
+export const TIMESTAMP = Type.String({
+  format: 'date-time',
+  pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$',
+});
 export const URI = Type.String({ format: 'uri' });
 export const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 export const NUMBERED_ID = Type.Integer({ minimum: 0, maximum: NUMBER_MAX });
@@ -48,9 +41,7 @@ export const AS_OF = nullable(
 );
 
 /** The names of components: `Text` for `text`. */
-export function pascalCase(name: string): string {
-  return name.charAt(0).toUpperCase() + name.slice(1);
-}
+export const pascalCase = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
 export interface Header {
   readonly required: boolean;
@@ -59,14 +50,11 @@ export interface Header {
 }
 export type Headers = Readonly<Record<string, Header>>;
 
-export function header(schema: TSchema, description: string): Header {
-  return { required: true, description, schema };
-}
-
-export function optional(schema: TSchema, description: string): Header {
-  return { required: false, description, schema };
-}
-
+export const header = (schema: TSchema, description: string) => ({ required: true, description, schema });
+export const optional = (schema: TSchema, description: string) => ({
+  ...header(schema, description),
+  required: false,
+});
 export const text = (pattern?: string) => Type.String(pattern === undefined ? { minLength: 1 } : { pattern });
 
 export interface Success {

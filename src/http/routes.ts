@@ -49,9 +49,7 @@ function isWithin(varying: string, path: string): boolean {
 }
 
 /** The last segment of a path, as sent: the value of a route such as `/v1/detections/{id}`. */
-export function lastSegment(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}
+export const lastSegment = (path: string) => path.slice(path.lastIndexOf('/') + 1);
 
 /** The path and query of a request target, which may be absolute (RFC 9112, 3.2.2). */
 export function splitTarget(target: string): { path: string; query: string } {

@@ -53,9 +53,7 @@ export function createDailyRows(stored: readonly UsedRows[] = []) {
   };
 }
 
-export function dayOf(ms: number): number {
-  return Math.floor(ms / DAY_MS);
-}
+export const dayOf = (ms: number) => Math.floor(ms / DAY_MS);
 
 export interface RowReader {
   readonly key_id: string;
@@ -73,8 +71,6 @@ interface Throttle {
   readonly used: number;
   readonly until_ms: number;
 }
-
-export type DailyAllowance = ReturnType<typeof createDailyAllowance>;
 
 /** A request is accepted while the used rows are below the allowance, and is then served completely. */
 export function createDailyAllowance(rows: DailyRows, defaultRows: number) {
@@ -116,6 +112,4 @@ export function allowanceUsed({ by, allowance, used, until_ms }: Throttle, nowMs
 }
 
 /** When the used rows count from zero again: the next 00:00 UTC, epoch milliseconds. */
-export function nextDayMs(nowMs: number): number {
-  return (dayOf(nowMs) + 1) * DAY_MS;
-}
+export const nextDayMs = (nowMs: number) => (dayOf(nowMs) + 1) * DAY_MS;

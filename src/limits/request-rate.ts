@@ -37,8 +37,6 @@ function rateOf({ startMs, count }: Window, limit: number, allowed: boolean, now
 /** Clients choose addresses and client ids, so the number of windows is bounded. */
 const NAMES_MAX = 10_000;
 
-export type RequestRate = ReturnType<typeof createRequestRate>;
-
 /** @param limit requests in a window */
 export function createRequestRate(limit: number) {
   const windows = new BoundedMap<string, Window>(NAMES_MAX);
@@ -75,8 +73,6 @@ export function pushRateLimitHeaders(headers: string[], { limit, remaining, rese
   headers.push('RateLimit-Limit', `${limit}`, 'RateLimit-Policy', `${limit};w=${RATE_WINDOW_MS / SECOND_MS}`);
   headers.push('RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${reset_seconds}`);
 }
-
-export type TokenRate = ReturnType<typeof createTokenRate>;
 
 /**
  * Limits requests for tokens. A client id is public: so that others cannot use up the limit of its owner, it has two

@@ -11,7 +11,7 @@ import {
   text,
 } from '../http/description.ts';
 import { ENDPOINTS } from '../http/endpoints/all.ts';
-import { type Problem, renderProblem } from '../http/problem.ts';
+import { type Problem, problemAnswer } from '../http/problem.ts';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS, type ProblemCode } from '../problem-titles.ts';
 
 export interface Response {
@@ -107,11 +107,15 @@ function commonProblems(endpoint: Endpoint): Record<string, Response> {
 }
 
 /** @param common headers of all answers of the endpoint */
-function success(
-  { description, cacheControl = 'no-store', schema, examples = {}, files = [], headers = {} }: Success,
-  rate: RateHeaders,
-  common: Headers,
-): Response {
+function success(response: Success, rate: RateHeaders, common: Headers): Response {
+  const {
+    description,
+    cacheControl = 'no-store',
+    schema,
+    examples = {},
+    files = [],
+    headers = {},
+  } = response;
   const bytes = { schema: Type.String({ contentMediaType: 'image/*' }) };
   const content =
     schema === undefined
@@ -139,7 +143,7 @@ function problem(
   own: Partial<Problem> = {},
 ): Response {
   const example = (code: ProblemCode) =>
-    JSON.parse(renderProblem({ code, detail: PROBLEMS[code].example, ...own }, REQUEST_ID, EXAMPLE_URL));
+    JSON.parse(problemAnswer({ code, detail: PROBLEMS[code].example, ...own }, REQUEST_ID, EXAMPLE_URL).body);
   const examples = values(Object.fromEntries(codes.map((code) => [code, example(code)])));
   return {
     description: codes.map((code) => PROBLEMS[code].title).join('; '),

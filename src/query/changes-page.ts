@@ -53,11 +53,7 @@ const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
  * @param onEndLost called for a cursor that this log never gave out. Until versions are raised, a page after it would skip
  *   changes that are announced again then
  */
-export function readPageFrom(
-  db: Database,
-  query: ChangesQuery,
-  onEndLost: (cursor: StreamPosition) => void,
-): ChangesPage {
+export function readPageFrom(db: Database, query: ChangesQuery, onEndLost: (cursor: StreamPosition) => void) {
   const { start } = query;
   if (start.kind === 'since') return readChangesPage(db, query);
   const { position, epoch } = start;
@@ -134,7 +130,7 @@ function readRange(db: Database, query: Query, stream: StoredStream, from: numbe
   const high = placeOf(stream.ordinal, Math.min(from + query.limit, stream.sequence));
   // The places that its rows must have: their texts match their checksums at no others.
   const placesOf = ({ rows }: PageText) => Array.from({ length: rows }, (_, row) => low + row + 1);
-  return pageFrom(rangeText(db).get({ low, high }), query, placesOf);
+  return pageOf(rangeText(db).get({ low, high }), query, placesOf);
 }
 
 function readMatching(db: Database, query: Query, filter: FilterSql, { start, end: bound }: Span) {
@@ -142,11 +138,11 @@ function readMatching(db: Database, query: Query, filter: FilterSql, { start, en
   const page = pageText(db, query.streams.length, filter.sql).get(values);
   if (page !== undefined && page.moved > 0)
     throw new DatabaseDamage('rows of the change stream have other positions than their index says');
-  return pageFrom(page, query, ({ places }) => numbersOf(places));
+  return pageOf(page, query, ({ places }) => numbersOf(places));
 }
 
 /** @returns with the places of its rows, in order, and the greatest position */
-function pageFrom<Row extends PageText>(
+function pageOf<Row extends PageText>(
   page: Row | undefined,
   query: Query,
   placesOf: (page: Row) => number[],

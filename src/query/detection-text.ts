@@ -76,9 +76,7 @@ function eventAt(data: Buffer, row: number): number {
 const MARK = BASE_URL_MARK.charCodeAt(0);
 
 /** The base address, escaped for JSON text. */
-export function jsonBaseUrl(baseUrl: string): Buffer {
-  return Buffer.from(JSON.stringify(baseUrl).slice(1, -1));
-}
+export const jsonBaseUrl = (baseUrl: string) => Buffer.from(JSON.stringify(baseUrl).slice(1, -1));
 
 /** @param stored one detection; @param baseUrl of {@link jsonBaseUrl} */
 export function withBaseUrl(stored: string, baseUrl: Buffer): string {
@@ -86,10 +84,7 @@ export function withBaseUrl(stored: string, baseUrl: Buffer): string {
 }
 
 /** A page as clients get it. @param stored detections of the streams, not to be used afterwards */
-export function shownTexts(
-  stored: Buffer,
-  { streams, projection, baseUrl }: Pick<Stored<PageQuery>, 'streams' | 'projection' | 'baseUrl'>,
-): Buffer {
+export function shownTexts(stored: Buffer, { streams, projection, baseUrl }: Stored<PageQuery>): Buffer {
   const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
   return projected(withOwnAddresses ? putBaseUrl(stored, baseUrl) : stored, projection);
 }

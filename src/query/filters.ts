@@ -1,7 +1,7 @@
 /** The filters and the other parameters that the lists share, and the filters as SQL. */
 import { Type } from '@sinclair/typebox';
 import { BANDS } from '../detection/band.ts';
-import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from '../detection/content-type.ts';
+import { NUMBER_MAX, perContentType } from '../detection/content-type.ts';
 import { SOURCE_ID_CHARACTERS_MAX } from '../detection/fields.ts';
 import { hashOfSource } from '../detection/match.ts';
 import {
@@ -49,7 +49,7 @@ export const STREAM_PARAMETERS = {
     example: [7001],
   },
   content_type: {
-    ...choice(Object.fromEntries(CONTENT_TYPES.map((type): [string, ContentType] => [type, type]))),
+    ...choice(perContentType((type) => type)),
     description: 'A content type that the key can read. Default: all of them.',
     example: 'text',
   },

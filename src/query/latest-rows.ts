@@ -37,11 +37,7 @@ const SELECT_NEWEST_PLACE = 'SELECT place, first_detected_at FROM detection WHER
  * The newest rows that pass the filters, newest first. Only the `limit` streams with the newest rows are read: without
  * filters these have all of them.
  */
-export function newestRows(
-  db: Database,
-  wanted: StreamSelection & DetectionFilters,
-  limit: number,
-): StreamRow[] {
+export function newestRows(db: Database, wanted: StreamSelection & DetectionFilters, limit: number) {
   return reading(db, () => {
     const streams = knownStreams(db, wanted)
       .sort((a, b) => b.position - a.position)
@@ -64,11 +60,7 @@ export type VersionSpan = Readonly<Record<'low' | 'high', number>>;
  * @param span `next` of the previous call; null for the first
  * @returns `next`: null when everything was scanned; null where there is no such detection
  */
-export function versionRows(
-  db: Database,
-  id: string,
-  span: VersionSpan | null,
-): { readonly rows: StreamRow[]; readonly next: VersionSpan | null } | null {
+export function versionRows(db: Database, id: string, span: VersionSpan | null) {
   if (!isDetectionId(id)) return null;
   return reading(db, () => {
     const found = db.prepare<unknown[], { place: number; first_detected_at: number }>(SELECT_NEWEST_PLACE);
@@ -106,10 +98,8 @@ const SELECT_KNOWN = `
   WHERE removed = 0 ORDER BY ordinal`;
 
 /** Every stream that has rows, the oldest first. */
-export function knownStreams(
-  db: Database,
-  { subscription_id: ids, content_type: type }: StreamSelection,
-): StoredStream[] {
+export function knownStreams(db: Database, selection: StreamSelection): StoredStream[] {
+  const { subscription_id: ids, content_type: type } = selection;
   return db
     .prepare<[], Omit<StoredStream, 'name'> & { subscription_id: number }>(SELECT_KNOWN)
     .all()

@@ -76,7 +76,7 @@ export function readPeriodPage(db: Database, asked: PeriodQuery, scanRowsMax = C
     const isNewest = isDescending && !isExact;
     // Without filters the limit ends the page, so the bound need not be exact.
     const rowsMax = isExact ? scanRowsMax : query.limit;
-    const bound = isNewest ? null : scanBound(db, query, span, { rowsMax, isExact });
+    const bound = isNewest ? null : scanBound(db, query, span, rowsMax, isExact);
     const { data, rows, last } = readRows(db, query, filter, span, bound);
     const reached = rows === query.limit ? last : bound;
     const isEnd =
@@ -86,12 +86,7 @@ export function readPeriodPage(db: Database, asked: PeriodQuery, scanRowsMax = C
 }
 
 /** The last raw row that a page may read, or (not exact) its second; null when there are fewer. */
-function scanBound(
-  db: Database,
-  query: Query,
-  { start, end }: Span,
-  { rowsMax, isExact }: { rowsMax: number; isExact: boolean },
-): PeriodPlace | null {
+function scanBound(db: Database, query: Query, { start, end }: Span, rowsMax: number, isExact: boolean) {
   const count = query.streams.length;
   const rest = behind(query, start, end);
   const second = secondAt(db, query.sort, count).get({ ...rest, skipped: rowsMax - 1 })?.second;
@@ -109,14 +104,9 @@ function scanBound(
 }
 
 /** @param bound of {@link scanBound} */
-function readRows(
-  db: Database,
-  query: Query,
-  filter: FilterSql,
-  { start, end }: Span,
-  bound: PeriodPlace | null,
-) {
+function readRows(db: Database, query: Query, filter: FilterSql, span: Span, bound: PeriodPlace | null) {
   const { streams, sort, limit } = query;
+  const { start, end } = span;
   const isWithin = bound?.second === start.second;
   const parts: PagePart[] = start.id === LAST_ID ? [] : ['rest'];
   if (!isWithin) parts.push('whole');
@@ -225,10 +215,7 @@ export const DATA_START = `
 const dataStart = preparedOnce<{ start: number | null }>(DATA_START);
 
 /** @returns the earliest current `first_detected_at` of each stream, epoch seconds; null without records */
-export function readDataStarts(
-  db: Database,
-  streams: readonly StreamName[],
-): ReadonlyMap<StreamName, number | null> {
+export function readDataStarts(db: Database, streams: readonly StreamName[]) {
   const starts = new Map<StreamName, number | null>(streams.map((stream) => [stream, null]));
   for (const { name, ordinal } of storedStreams(db, streams))
     starts.set(name, dataStart(db).get({ ordinal })?.start ?? null);

@@ -96,14 +96,10 @@ export const START_AGAIN =
  * @param raw the query string without its `?`; @param enabled content types whose export is switched on
  * @throws Refused `invalid_request`
  */
-export function readPeriodRequest(
-  raw: string,
-  { account, subscriptions }: PeriodReader,
-  enabled: ReadonlySet<ContentType>,
-) {
+export function readPeriodRequest(raw: string, reader: PeriodReader, enabled: ReadonlySet<ContentType>) {
   const asked = readParameters(raw, PERIOD_PARAMETERS);
   const again = asked.cursor === null ? '' : START_AGAIN;
-  const selected = selectStreams(subscriptions, asked, enabled, again);
+  const selected = selectStreams(reader.subscriptions, asked, enabled, again);
   const { streams, content_types, subscriptions: read } = selected;
   if (read.length > SUBSCRIPTIONS_MAX)
     throw invalid(
@@ -121,7 +117,7 @@ export function readPeriodRequest(
     resolved_zone,
     zone: zoneId(resolved_zone),
     limit: streams.length > 1 ? Math.min(asked.limit, PERIOD_ROWS_MAX) : asked.limit,
-    hash: hashOf(account.id, asked),
+    hash: hashOf(reader.account.id, asked),
   };
 }
 

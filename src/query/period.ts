@@ -16,11 +16,7 @@ type PeriodMs = Readonly<Record<'from_ms' | 'to_ms', number>>;
 export type Period = Readonly<Record<'from' | 'to', number>>;
 
 /** The period of two ends; a future `to` is now. @throws Refused `invalid_request` when it is empty or too wide */
-export function resolvePeriod(
-  { from, to }: Readonly<Record<'from' | 'to', PeriodEnd>>,
-  zone: string,
-  nowMs: number,
-): PeriodMs {
+export function resolvePeriod({ from, to }: Record<'from' | 'to', PeriodEnd>, zone: string, nowMs: number) {
   const fromMs = from.kind === 'day' ? dayStartMs(from.day, zone) : from.ms;
   const askedToMs = to.kind === 'day' ? dayEndMs(to.day, zone) : to.ms;
   const toMs = Math.min(askedToMs, nowMs);

@@ -80,9 +80,7 @@ function rowsBetween(from: Edges, to: Edges): number {
 const checkedHeads = new WeakMap<Database, number>();
 
 /** Whether this head was checked: then a poll needs no transaction. */
-export function isCheckedHead(db: Database, head: number): boolean {
-  return checkedHeads.get(db) === head;
-}
+export const isCheckedHead = (db: Database, head: number) => checkedHeads.get(db) === head;
 
 /**
  * Every page relies on the head, the greatest position of all rows. Call it within the snapshot in which that was read;

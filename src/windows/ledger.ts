@@ -148,9 +148,7 @@ export function expectFrom(db: Database, exportName: ExportName, window_start: n
   return db.prepare(DELETE_NOT_EXPECTED).run({ export: exportName, window_start }).changes;
 }
 
-function expectations(db: Database) {
-  return db.prepare<unknown[], Expectation>(SELECT_EXPECTATIONS).all();
-}
+const expectations = (db: Database) => db.prepare<unknown[], Expectation>(SELECT_EXPECTATIONS).all();
 
 /** The first expected window of an export; null while none has finished. */
 export function readExpectation(db: Database, exportName: ExportName): Expectation | null {
@@ -178,12 +176,7 @@ export function unknownWindows(db: Database, before: number): UnknownWindows[] {
 }
 
 /** The windows in `[from, to)` of which nothing is known; null: there are none. */
-export function unknownIn(
-  db: Database,
-  exportName: ExportName,
-  from: number,
-  to: number,
-): UnknownWindows | null {
+export function unknownIn(db: Database, exportName: ExportName, from: number, to: number) {
   const count = db.prepare<unknown[], Omit<UnknownWindows, 'export'>>(COUNT_UNKNOWN);
   const found = count.get({ export: exportName, from, to });
   return found === undefined || found.windows === 0 ? null : { export: exportName, ...found };

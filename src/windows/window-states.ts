@@ -43,24 +43,16 @@ export function statusPhrase(status: WindowStatus | undefined): string {
 }
 
 /** Windows that start before this have been due for a day. */
-export function overdueBeforeMs(nowMs: number): number {
-  return dueSinceMs(nowMs, MISSING_AFTER_MS);
-}
+export const overdueBeforeMs = (nowMs: number) => dueSinceMs(nowMs, MISSING_AFTER_MS);
 
 /** Windows that start before this have been due for an hour. */
-export function lateBeforeMs(nowMs: number): number {
-  return dueSinceMs(nowMs, LATE_AFTER_MS);
-}
+export const lateBeforeMs = (nowMs: number) => dueSinceMs(nowMs, LATE_AFTER_MS);
 
 /** When a window's file is due, epoch milliseconds. */
-export function dueAtMs(windowStartMs: number): number {
-  return windowStartMs + WINDOW_MS + DUE_AFTER_MS;
-}
+export const dueAtMs = (windowStartMs: number) => windowStartMs + WINDOW_MS + DUE_AFTER_MS;
 
 /** When a window is late, epoch milliseconds. */
-export function lateAtMs(windowStartMs: number): number {
-  return dueAtMs(windowStartMs) + LATE_AFTER_MS;
-}
+export const lateAtMs = (windowStartMs: number) => dueAtMs(windowStartMs) + LATE_AFTER_MS;
 
 function dueSinceMs(nowMs: number, ms: number): number {
   return (Math.floor((nowMs - WINDOW_MS - DUE_AFTER_MS - ms) / WINDOW_MS) + 1) * WINDOW_MS;

@@ -189,7 +189,7 @@ test('an operation may take longer than its connection may be silent', async () 
   });
   const asker = { way: 'api', by: { actor: 'test' }, mayAct: true, isValid: () => true } as const;
   listener.server.on('request', (request, response) =>
-    listener.connections.inTurn(request, response, () => answerRequest(request, response, operations, asker)),
+    listener.connections.inTurn(response, () => answerRequest(request, response, operations, asker)),
   );
   const url = await listener.listen();
   try {

@@ -113,11 +113,8 @@ async function answerChanges(service: Service, exchange: Exchange, credential: C
 }
 
 /** @throws Refused `invalid_request`, for streams too */
-function queryOf(
-  { baseUrl, enabledContentTypes, recentDeliveries }: Service,
-  asked: ChangesParameters,
-  { subscriptions }: Credential,
-): ChangesQuery {
+function queryOf(service: Service, asked: ChangesParameters, { subscriptions }: Credential): ChangesQuery {
+  const { baseUrl, enabledContentTypes, recentDeliveries } = service;
   const { streams, content_types } = selectStreams(subscriptions, asked, enabledContentTypes);
   if (streams.length > STREAMS_MAX)
     throw invalid(
@@ -130,15 +127,11 @@ function queryOf(
 }
 
 /** An empty page at the head: the client would poll again with its cursor. */
-function isCaughtUp({ rows, has_more }: ChangesPage): boolean {
-  return rows === 0 && !has_more;
-}
+const isCaughtUp = ({ rows, has_more }: ChangesPage) => rows === 0 && !has_more;
 
 /** Reads the page after another, as a request of its own would: the credential is verified again before. */
-async function readNext(
-  { service, exchange, asked, keyId }: Reading,
-  { position, epoch }: ChangesPage,
-): Promise<ChangesPage> {
+async function readNext(reading: Reading, { position, epoch }: ChangesPage): Promise<ChangesPage> {
+  const { service, exchange, asked, keyId } = reading;
   await service.turns.take(keyId);
   const start = { kind: 'after', position, epoch } as const;
   const credential = verifyAgain(service, exchange, OF_DETECTIONS.scope);
@@ -162,12 +155,9 @@ async function answerAfterWait(reading: Reading, first: ChangesPage, seconds: nu
     // After an error, this connection is still used, also for the next requests.
     socket.setTimeout(idleMs ?? 0);
   }
-  const answer = answerOf(reading, page, service.now());
-  return {
-    ...answer,
-    headers: [...(answer.headers ?? []), 'Preference-Applied', `wait=${seconds}`],
-    waited_ms: performance.now() - begun,
-  };
+  const { headers, ...answer } = answerOf(reading, page, service.now());
+  headers.push('Preference-Applied', `wait=${seconds}`);
+  return { ...answer, headers, waited_ms: performance.now() - begun };
 }
 
 /**
@@ -209,15 +199,13 @@ function eventOf({ service }: Reading, page: ChangesPage, nowMs: number): Buffer
   return event;
 }
 
-function answerOf({ service, exchange }: Reading, page: ChangesPage, nowMs: number): Answer {
+function answerOf({ service, exchange }: Reading, page: ChangesPage, nowMs: number) {
   const cursor = service.streamCursors.encode(page);
   const headers = page.has_more ? nextLink(service.baseUrl, CHANGES.path, exchange.query, cursor) : [];
   return { ...countsOf(page), body: bodyOf(page, cursor, nowMs), headers };
 }
 
-function countsOf({ rows, position }: ChangesPage) {
-  return { status: 200, rows, position };
-}
+const countsOf = ({ rows, position }: ChangesPage) => ({ status: 200, rows, position });
 
 function bodyOf({ data, has_more, as_of_ms }: ChangesPage, next_cursor: string, nowMs: number) {
   return pageBody(data, { next_cursor, has_more, as_of: formatAsOf(as_of_ms, nowMs) });

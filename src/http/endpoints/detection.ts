@@ -97,7 +97,8 @@ export const DETECTION: KeyedRoute = {
   },
   problems: ['not_found'],
   answer({ detections, enabledContentTypes, baseUrl, allowance }, { path, query: asked, nowMs }, credential) {
-    const id = readId(lastSegment(path));
+    const id = decode(lastSegment(path), 'id');
+    if (!isDetectionId(id)) throw invalid('id: must be a detection id such as t.7001.123.456');
     const { fields: projection } = readParameters(asked, VIEW_PARAMETERS);
     const { streams } = selectStreams(credential.subscriptions, EVERY_STREAM, enabledContentTypes);
     allowance.require(credential, nowMs);
@@ -107,10 +108,3 @@ export const DETECTION: KeyedRoute = {
     return { status: 200, rows: 1, body };
   },
 };
-
-/** @throws Refused `invalid_request` */
-function readId(segment: string): string {
-  const id = decode(segment, 'id');
-  if (!isDetectionId(id)) throw invalid('id: must be a detection id such as t.7001.123.456');
-  return id;
-}

@@ -2,7 +2,6 @@
 import { Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/credential-check.ts';
 import { formatAsOf } from '../../query/as-of.ts';
-import type { PeriodWalk } from '../../query/cursors.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../query/period.ts';
 import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
@@ -15,7 +14,7 @@ import {
 import { reading } from '../../store/database.ts';
 import { formatSeconds, SECOND_MS } from '../../time.ts';
 import { AS_OF, closed, described, EXAMPLE_TIME, nullable, ref, TIMESTAMP } from '../description.ts';
-import type { Answer, Exchange } from '../exchange.ts';
+import type { Exchange } from '../exchange.ts';
 import { NEXT_LINK, nextLink, pageBody } from '../next-link.ts';
 import type { KeyedRoute } from '../routes.ts';
 import type { Service } from '../service.ts';
@@ -65,11 +64,7 @@ export const PERIOD: KeyedRoute = {
 };
 
 /** @throws Refused `invalid_request`, `daily_allowance` */
-async function answerPeriod(
-  service: Service,
-  { query, nowMs }: Exchange,
-  credential: Credential,
-): Promise<Answer> {
+async function answerPeriod(service: Service, { query, nowMs }: Exchange, credential: Credential) {
   const request = readPeriodRequest(query, credential, service.enabledContentTypes);
   await service.turns.take(credential.key_id);
   const db = service.detections();
@@ -100,11 +95,7 @@ async function answerPeriod(
 }
 
 /** A walk keeps the period and the time zone of its first page, though the clock and the key's rights move on. */
-function startOf(
-  { queryCursors, detections }: Service,
-  asked: PeriodRequest,
-  nowMs: number,
-): Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null } {
+function startOf({ queryCursors, detections }: Service, asked: PeriodRequest, nowMs: number) {
   const { streams, resolved_zone: time_zone, zone } = asked;
   if (asked.cursor !== null) {
     const walk = queryCursors.decode(asked.cursor, asked.hash);

@@ -88,10 +88,8 @@ export const TOKEN: OpenRoute = {
 };
 
 /** @throws Refused `content_too_large`, `rate_limited`, `unavailable` */
-async function answerToken(
-  { tokenRate: rate, access: store, tokens, now }: Service,
-  exchange: Exchange,
-): Promise<Answer> {
+async function answerToken(service: Service, exchange: Exchange): Promise<Answer> {
+  const { tokenRate: rate, access: store, tokens, now } = service;
   const { address, request } = exchange;
   const body = await readBody(request, TOKEN_BODY_BYTES_MAX);
   if (body === 'too large')
