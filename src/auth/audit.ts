@@ -12,11 +12,10 @@ import type { Doing } from './actor.ts';
 import { rightsOf } from './keys.ts';
 
 type Row = Readonly<Record<string, unknown>>;
-type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation';
 
 /** One thing that a transaction changed. */
 interface Change {
-  readonly subject: Subject;
+  readonly subject: 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation';
   /** Null: there is only one. */
   readonly id: string | number | null;
   readonly change: 'added' | 'changed' | 'removed' | 'asked for';
@@ -87,9 +86,8 @@ const NAMED_MAX = 10;
 
 type StoredEntry = Readonly<Record<'entry' | 'at', number> & Record<'operation' | 'changes', string>>;
 
-function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
-  return crc32(JSON.stringify([entry, at, operation, changes]));
-}
+const checksumOf = ({ entry, at, operation, changes }: StoredEntry): number =>
+  crc32(JSON.stringify([entry, at, operation, changes]));
 
 /**
  * @param span of time: `[from, to)`, epoch milliseconds
@@ -135,8 +133,7 @@ function entryOf({ entry, at, operation, changes }: StoredEntry) {
 
 /** Accounts first, then subscriptions, then keys. */
 function changesBetween(before: AuditedState, after: AuditedState): Change[] {
-  const touched = [...new Set([...before.keys(), ...after.keys()])];
-  return touched
+  return [...new Set([...before.keys(), ...after.keys()])]
     .filter((name) => before.get(name) !== after.get(name))
     .map((name) => {
       const [subject, id] = JSON.parse(name);

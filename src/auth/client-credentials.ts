@@ -51,9 +51,8 @@ export function readTokenRequest(headers: IncomingHttpHeaders, body: Uint8Array)
   return { grant_type: value('grant_type'), client, scope: value('scope') };
 }
 
-export function isBasic(authorization: string | undefined): authorization is string {
-  return authorization !== undefined && IS_BASIC.test(authorization);
-}
+export const isBasic = (authorization: string | undefined): authorization is string =>
+  authorization !== undefined && IS_BASIC.test(authorization);
 
 /** Id and secret, which are form-encoded separately (RFC 6749, 2.3.1); null if malformed. */
 function parseBasic(authorization: string): ClientCredentials | null {
@@ -108,10 +107,9 @@ export function grantToken(
 function provenKey(store: AccessReader, { id, secret }: ClientCredentials): StoredKey | null {
   const whole = parseKey(secret);
   if (!isKeyId(id) || (whole === null ? !isKeySecret(secret) : whole.id !== id)) return null;
-  return store.findKey(id, ({ prefix, hash }) => {
-    const text = whole === null ? formatKey({ prefix, id, secret }) : secret;
-    return timingSafeEqual(hash, hashKey(text));
-  });
+  return store.findKey(id, ({ prefix, hash }) =>
+    timingSafeEqual(hash, hashKey(whole === null ? formatKey({ prefix, id, secret }) : secret)),
+  );
 }
 
 /** In the order of SCOPES, each once; null if the key lacks one of them. */

@@ -18,7 +18,6 @@ const KEPT_MAX = 1000;
 export interface Ticket {
   /** Who acts in it. */
   readonly by: Actor;
-  /** Whether only reads are allowed. */
   readonly read_only: boolean;
   /** The part of a link's address after `#login=`, or the secret of a session. */
   readonly token: string;

@@ -49,9 +49,8 @@ export function requireScope(credential: Credential, scope: Scope): void {
 }
 
 /** The key id that a request claims, for the limit on unseen key ids; null if it claims none. Nothing is verified. */
-export function claimedKeyId(authorization: string | undefined): string | null {
-  return KEY_ID.exec(bearerText(authorization) ?? '')?.[1] ?? null;
-}
+export const claimedKeyId = (authorization: string | undefined): string | null =>
+  KEY_ID.exec(bearerText(authorization) ?? '')?.[1] ?? null;
 
 /**
  * Parses a credential: a key, or a token, which names its key. It is not yet verified.

@@ -46,9 +46,6 @@ export type NewKey = NewKeyTerms & {
   readonly hash: Buffer;
 };
 
-/** `account_id` repeats the account; a key never moves to another. */
-export type KeyChanges = Changes<KeyTerms & Pick<Key, 'account_id'>>;
-
 const KEY = `json_object(
   ${jsonMembers('id', 'account_id', 'name', 'expires_at', 'revoked_at', 'daily_rows', 'created_at')},
   'scopes', json(scopes), 'allow_addresses', json(allow_addresses),
@@ -56,8 +53,7 @@ const KEY = `json_object(
       json_object('id', subscription_id, 'content_types', json(content_types)) ORDER BY subscription_id)
     FROM api_key_subscription WHERE key_id = api_key.id)))`;
 const SELECT_KEYS = `SELECT ${KEY} FROM api_key ORDER BY account_id, created_at, id`;
-const SELECT_KEY_STATES =
-  'SELECT id, account_id, revoked_at, expires_at FROM api_key ORDER BY account_id, id';
+const SELECT_STATES = 'SELECT id, account_id, revoked_at, expires_at FROM api_key ORDER BY account_id, id';
 const SELECT_KEY = `SELECT ${KEY} FROM api_key WHERE id = :id`;
 const SELECT_HASH = 'SELECT hash FROM api_key WHERE id = :id';
 const SELECT_ENDED = 'SELECT 1 FROM ended_key WHERE id = :id';
@@ -93,15 +89,14 @@ export const listKeys = (db: Database) => documents<Key>(db, SELECT_KEYS);
 /** What tells the status of each key. Takes much less time than {@link listKeys}: revoked keys are never deleted. */
 export function listKeyStates(db: Database) {
   type State = Pick<Key, 'id' | 'account_id' | 'revoked_at' | 'expires_at'>;
-  return db.prepare<[], State>(SELECT_KEY_STATES).all();
+  return db.prepare<[], State>(SELECT_STATES).all();
 }
 
 export const findKey = (db: Database, id: string) => documents<Key>(db, SELECT_KEY, { id })[0] ?? null;
 
 /** The stored SHA-256 of a key; null if it does not exist. */
-export function keyHash(db: Database, id: string): Buffer | null {
-  return db.prepare<{ id: string }, { hash: Buffer }>(SELECT_HASH).get({ id })?.hash ?? null;
-}
+export const keyHash = (db: Database, id: string): Buffer | null =>
+  db.prepare<{ id: string }, { hash: Buffer }>(SELECT_HASH).get({ id })?.hash ?? null;
 
 /** Whether the key was removed together with its account. */
 export const isRemoved = (db: Database, id: string) => db.prepare(SELECT_ENDED).get({ id }) !== undefined;
@@ -113,8 +108,8 @@ export function getKey(db: Database, id: string): Key {
   throw failed(`key ${id} does not exist. To list keys, run: wirewatch key list`);
 }
 
-/** @throws Refused `failed` as {@link addKey}, and if the account is not that of the key */
-export function setKey(db: Database, id: string, changes: KeyChanges): Key {
+/** @throws Refused `failed` as {@link addKey}, and if the account is not that of the key, which never moves to another */
+export function setKey(db: Database, id: string, changes: Changes<KeyTerms & Pick<Key, 'account_id'>>): Key {
   return writing(db, () => {
     const found = getKey(db, id);
     if (changes.account_id !== undefined && changes.account_id !== found.account_id)
@@ -176,7 +171,6 @@ export function keyStatus(key: Pick<Key, 'revoked_at' | 'expires_at'>, nowMs: nu
   return expires_at !== null && nowMs >= expires_at ? 'expired' : 'active';
 }
 
-/** A key as `--json` prints it. */
 export function keyDocument(key: Key, nowMs: number) {
   return {
     id: key.id,

@@ -17,14 +17,10 @@ import {
 } from '../store/database.ts';
 import { type DataFolder, writeWhole } from '../store/folder.ts';
 
-const SELECT_STATE =
-  'SELECT installation.uid AS installation, change.number AS change FROM installation, change';
+const SELECT_STATE = 'SELECT uid AS installation, number AS change FROM installation, change';
 const SELECT_UNUSED = 'SELECT 1 FROM change WHERE number = 0';
 
-export interface AccessState {
-  readonly installation: string;
-  readonly change: number;
-}
+export type AccessState = Readonly<{ installation: string; change: number }>;
 
 export type FoundCopy =
   /** `content`: the whole database as a file that needs no write-ahead log. */

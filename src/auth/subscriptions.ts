@@ -23,9 +23,6 @@ const TERMS_DEFAULT: Pick<Subscription, 'name' | 'time_zone' | 'content_types'> 
 /** Absent and undefined members get their default. */
 export type NewSubscription = Pick<Subscription, 'id' | 'account_id'> & Changes<typeof TERMS_DEFAULT>;
 
-/** `account_id` repeats the account; a subscription, with its history, never moves to another. */
-export type SubscriptionChanges = Changes<Omit<NewSubscription, 'id'>>;
-
 const SUBSCRIPTION = `json_object(${jsonMembers('id', 'account_id', 'name', 'time_zone', 'created_at')},
   'content_types', json(content_types))`;
 const SELECT_SUBSCRIPTIONS = `SELECT ${SUBSCRIPTION} FROM subscription ORDER BY id`;
@@ -58,9 +55,8 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
 
 export const listSubscriptions = (db: Database) => documents<Subscription>(db, SELECT_SUBSCRIPTIONS);
 
-export function findSubscription(db: Database, id: number): Subscription | null {
-  return documents<Subscription>(db, SELECT_SUBSCRIPTION, { id })[0] ?? null;
-}
+export const findSubscription = (db: Database, id: number): Subscription | null =>
+  documents<Subscription>(db, SELECT_SUBSCRIPTION, { id })[0] ?? null;
 
 /** @throws Refused `failed` if it does not exist */
 export function getSubscription(db: Database, id: number): Subscription {
@@ -71,8 +67,11 @@ export function getSubscription(db: Database, id: number): Subscription {
   );
 }
 
-/** @throws Refused `failed` if it does not exist, or the account is not its own */
-export function setSubscription(db: Database, id: number, changes: SubscriptionChanges): Subscription {
+/**
+ * @param changes `account_id` repeats the account; a subscription, with its history, never moves to another
+ * @throws Refused `failed` if it does not exist, or the account is not its own
+ */
+export function setSubscription(db: Database, id: number, changes: Changes<Omit<NewSubscription, 'id'>>) {
   return writing(db, () => {
     const found = getSubscription(db, id);
     if (changes.account_id !== undefined && changes.account_id !== found.account_id)
@@ -89,11 +88,9 @@ function columnsOf<Of extends typeof TERMS_DEFAULT>(subscription: Of) {
 }
 
 /** Whether the rows of a removed subscription are still being deleted. */
-export function isBeingRemoved(db: Database, id: number): boolean {
-  return db.prepare<{ id: number }, object>(SELECT_REMOVAL).get({ id }) !== undefined;
-}
+export const isBeingRemoved = (db: Database, id: number): boolean =>
+  db.prepare<{ id: number }, object>(SELECT_REMOVAL).get({ id }) !== undefined;
 
-/** A subscription as `--json` prints it. */
 export function subscriptionDocument(subscription: Subscription) {
   const { id, account_id, name, time_zone, content_types, created_at } = subscription;
   return { id, account: account_id, name, time_zone, content_types, created_at: formatMs(created_at) };

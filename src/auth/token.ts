@@ -57,6 +57,5 @@ export function createAccessTokens(secret: Buffer) {
   };
 }
 
-export function isTokenCurrent({ issuedMs }: { readonly issuedMs: number }, nowMs: number): boolean {
-  return nowMs >= issuedMs - SET_BACK_MAX_MS && nowMs < issuedMs + TOKEN_LIFETIME_MS;
-}
+export const isTokenCurrent = ({ issuedMs }: { readonly issuedMs: number }, nowMs: number): boolean =>
+  nowMs >= issuedMs - SET_BACK_MAX_MS && nowMs < issuedMs + TOKEN_LIFETIME_MS;

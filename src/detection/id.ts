@@ -11,9 +11,8 @@ export function detectionIdPattern(letter: string): string {
   return `^${letter}${'\\.(0|[1-9][0-9]{0,14})'.repeat(3)}$`;
 }
 
-export function formatDetectionId(type: ContentType, subscription: number, source: number, article: number) {
-  return `${TYPE_RULES[type].id_letter}.${subscription}.${source}.${article}`;
-}
+export const formatDetectionId = (type: ContentType, subscription: number, source: number, article: number) =>
+  `${TYPE_RULES[type].id_letter}.${subscription}.${source}.${article}`;
 
 export const isDetectionId = (text: string) => DETECTION_ID.test(text);
 

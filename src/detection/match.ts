@@ -54,9 +54,8 @@ export function renderRow(contentType: ContentType, row: ExportRow, options: Ren
 export const renderMatch = (match: Match) => stored(match.content_type, JSON.stringify(match));
 
 /** Reads what {@link renderMatch} gave. */
-export function readMatch(rendered: string): Match {
-  return JSON.parse(`{${rendered.replace(OWN_ADDRESS_STORED, OWN_ADDRESS_RENDERED)}`);
-}
+export const readMatch = (rendered: string): Match =>
+  JSON.parse(`{${rendered.replace(OWN_ADDRESS_STORED, OWN_ADDRESS_RENDERED)}`);
 
 /** What filters read: columns of a stored row, beside its text. */
 export const FILTER_COLUMNS = 'publisher_id, domain, band, score, print, source_hash, article_id';
@@ -98,14 +97,12 @@ export function filterValues({ content_type, source, strength, article }: Match)
 export const hashOfSource = (id: string) => crc32(id) | 0;
 
 /** A detection as the period and id endpoints show it, from its rendered match. */
-export function renderDetection(id: string, version: number, rendered: string): string {
-  return `{"id":"${id}","version":${version},${rendered}`;
-}
+export const renderDetection = (id: string, version: number, rendered: string): string =>
+  `{"id":"${id}","version":${version},${rendered}`;
 
 /** A version of a detection as the change stream shows it, from its rendered match. */
-export function renderStreamRow(id: string, version: number, rendered: string): string {
-  return `{"id":"${id}","version":${version},"event":"${version === 1 ? 'created' : 'updated'}",${rendered}`;
-}
+export const renderStreamRow = (id: string, version: number, rendered: string): string =>
+  `{"id":"${id}","version":${version},"event":"${version === 1 ? 'created' : 'updated'}",${rendered}`;
 
 /** The rendered match within what {@link renderDetection} or {@link renderStreamRow} gave. */
 export const renderedMatchOf = (body: string) => body.slice(body.indexOf('"content_type":'));

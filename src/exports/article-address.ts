@@ -73,8 +73,7 @@ const domains = new BoundedMap<string, string | null>(DOMAINS_MAX);
 
 function hostOf(authority: string): string {
   const afterUser = authority.slice(authority.lastIndexOf('@') + 1);
-  const literal = /^\[[^\]]*\]/.exec(afterUser)?.[0];
-  return literal ?? afterUser.replace(/:\d*$/, '');
+  return /^\[[^\]]*\]/.exec(afterUser)?.[0] ?? afterUser.replace(/:\d*$/, '');
 }
 
 /** User information may contain colons; a host name may contain neither `:` nor `@` (RFC 3986, 3.2). */

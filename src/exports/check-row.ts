@@ -93,9 +93,8 @@ export const isChecked = (name: string) => exportColumn(name) !== undefined || i
 
 const isDerived = (name: string) => (DERIVED_COLUMNS as readonly string[]).includes(name);
 
-function errorOf(column: string, value: unknown, { expected, what_to_do }: Bad): RowError {
-  return what_to_do === undefined ? { column, value, expected } : { column, value, expected, what_to_do };
-}
+const errorOf = (column: string, value: unknown, { expected, what_to_do }: Bad): RowError =>
+  what_to_do === undefined ? { column, value, expected } : { column, value, expected, what_to_do };
 
 /** @returns the value as it is stored, or {@link Bad} */
 export function readValue(value: unknown, kind: ColumnKind, limits: Omit<RowLimits, 'estimated'>): unknown {

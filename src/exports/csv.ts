@@ -43,7 +43,8 @@ export async function* csvEntries(
       // Records can span lines, so after an unreadable line it is unknown where the next record begins.
       else {
         const { line, expected, text } = some;
-        const more = expected === expectedText('UTF-8') ? { what_to_do: otherEncoding(exportName) } : {};
+        const what_to_do = `If the file has another encoding, such as windows-1252, set csv = { encoding = "windows-1252" } in [exports.${exportName}].`;
+        const more = expected === expectedText('UTF-8') ? { what_to_do } : {};
         return void unreadable.push(badFile(line, expected, text, more));
       }
     }
@@ -89,10 +90,6 @@ export async function* csvEntries(
     parser.destroy();
   }
   yield [...group, ...unreadable.slice(0, 1)];
-}
-
-function otherEncoding(exportName: ExportName): string {
-  return `If the file has another encoding, such as windows-1252, set csv = { encoding = "windows-1252" } in [exports.${exportName}].`;
 }
 
 /** Made once for a file, so that a field costs no search. */

@@ -103,9 +103,8 @@ export function errorText(error: RowError, example = ''): string {
 }
 
 /** The column of an error, behind the file's own name for it; null: it is about the whole line. */
-export function columnText({ column, column_in_file }: RowError): string | null {
-  return column === null || column_in_file === undefined ? column : `${column_in_file} (${column})`;
-}
+export const columnText = ({ column, column_in_file }: RowError): string | null =>
+  column === null || column_in_file === undefined ? column : `${column_in_file} (${column})`;
 
 /** `line 1, strength_score: expected a number from 0 to 100, found "high"; 5 more errors`; null without errors. */
 export function firstErrorText({ errors = [], errors_total = errors.length }: Partial<FileErrors>) {

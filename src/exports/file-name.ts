@@ -173,8 +173,7 @@ export function timesOf({ window_start }: ExportFileName, readAtMs: number, earl
   };
 }
 
-export function switchedOff(exportName: ExportName): string {
-  return `the export ${exportName} is switched off. To read its files, set [exports.${exportName}] enabled = true.`;
-}
+export const switchedOff = (exportName: ExportName): string =>
+  `the export ${exportName} is switched off. To read its files, set [exports.${exportName}] enabled = true.`;
 
 const refused = (reason: string) => ({ kind: 'refused', reason }) as const;

@@ -23,8 +23,7 @@ export function checkHeader(
     if (/\r(?!\n)/.test(name)) return badFile(1, 'lines that end with LF or CRLF', header.join(delimiter));
     if (names.has(name)) twice ??= badFile(1, 'every column only once', name, { column: name });
     names.add(name);
-    const ours = reader?.namesOf(name, (other) => header.includes(other)) ?? [name];
-    for (const column of ours) {
+    for (const column of reader?.namesOf(name, (other) => header.includes(other)) ?? [name]) {
       read.add(column);
       if (exportColumn(column)?.exports.includes(exportName) === false)
         return badFile(1, `no column ${column} in ${exportName} files`, name, { column: name });

@@ -125,9 +125,8 @@ function beginningOf(chunks: readonly Buffer[]): string {
   return bytes.toString('utf8', 0, BEGINNING_BYTES);
 }
 
-function withoutMark(block: Buffer): Buffer {
-  return block.subarray(0, 3).equals(BYTE_ORDER_MARK) ? block.subarray(3) : block;
-}
+const withoutMark = (block: Buffer): Buffer =>
+  block.subarray(0, 3).equals(BYTE_ORDER_MARK) ? block.subarray(3) : block;
 
 function countNewlines(block: Buffer): number {
   let count = 0;

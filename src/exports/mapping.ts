@@ -81,15 +81,14 @@ export function columnReader(mapping: Mapping) {
     const type = exportColumn(name)?.kind.type;
     const named = [...values.keys()].slice(0, VALUES_NAMED_MAX).map((value) => JSON.stringify(value));
     const more = values.size > VALUES_NAMED_MAX ? ', …' : '';
+    const isText = type !== 'boolean' && type !== 'integer' && type !== 'score';
     const unlisted = new Bad(`one of the values in the settings (${named.join(', ')}${more})`);
     return (given) => {
       const text = textOf(given);
       const value = text === null ? undefined : values.get(text);
       if (value !== undefined) return value === '' ? null : value;
       const read = otherwise(given);
-      const isWrong =
-        typeof read === 'string' && (type === 'boolean' || type === 'integer' || type === 'score');
-      return isWrong && read !== '' ? unlisted : read;
+      return typeof read !== 'string' || isText || read === '' ? read : unlisted;
     };
   }
 
@@ -148,8 +147,7 @@ export function originOf({ nameOf, isNamed }: ColumnReader, find: (theirs: strin
     const { column } = error;
     if (column === null) return error;
     // What the row lacks has the name that the settings give it.
-    const lacking = has(column) ? column : nameOf(column);
-    const { column_in_file = lacking, value_in_file } = of(column, error.value);
+    const { column_in_file = has(column) ? column : nameOf(column), value_in_file } = of(column, error.value);
     return {
       ...error,
       ...(column_in_file !== column && { column_in_file }),

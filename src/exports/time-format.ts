@@ -45,10 +45,7 @@ export function sampleName(name: string): string {
   return name.replace(/\{([^{}]*)\}/g, (_, format) => splitLetters(format).map(written).join(''));
 }
 
-interface Part {
-  readonly letters: keyof typeof FIELDS | null;
-  readonly text: string;
-}
+type Part = Readonly<{ letters: keyof typeof FIELDS | null; text: string }>;
 
 function splitLetters(format: string): Part[] {
   return format.split(LETTERS).map((text, at) => {
@@ -92,9 +89,8 @@ function compiled(parts: readonly Part[]) {
 const CLOCK_FIELDS: readonly Field[] = ['year', 'month', 'day', 'hour', 'minute', 'second'];
 
 /** `+01`, `+0100` or `+01:00` as the last of them. */
-function withMinutes(offset: string): string {
-  return offset.replace(/^(.\d\d):?(\d\d)?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
-}
+const withMinutes = (offset: string): string =>
+  offset.replace(/^(.\d\d):?(\d\d)?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
 
 /** The hour of 24; no hour if it is not one of 12. */
 function of24(hour: string, half: string): string {

@@ -22,9 +22,8 @@ export class UnreadableContent extends Error {
 /** Any write to a file changes it. */
 export type FileSnapshot = Readonly<Record<'size' | 'mtimeNs' | 'ino' | 'dev', bigint>>;
 
-export function isSameSnapshot(a: FileSnapshot, b: FileSnapshot): boolean {
-  return a.size === b.size && a.mtimeNs === b.mtimeNs && a.ino === b.ino && a.dev === b.dev;
-}
+export const isSameSnapshot = (a: FileSnapshot, b: FileSnapshot): boolean =>
+  a.size === b.size && a.mtimeNs === b.mtimeNs && a.ino === b.ino && a.dev === b.dev;
 
 export interface ExportSource {
   readonly path: string;

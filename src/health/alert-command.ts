@@ -26,9 +26,11 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
   async function runWaiting(): Promise<void> {
     for (let input = waiting.shift(); program !== undefined && input !== undefined; input = waiting.shift())
       try {
+        const env = Object.fromEntries(
+          Object.entries(process.env).filter(([name]) => !OWN_VARIABLE.test(name)),
+        );
         const stdio: StdioOptions = ['pipe', 'ignore', 'ignore'];
-        const limits = { timeout: runMs, killSignal: 'SIGKILL' } as const;
-        const child = spawn(program, args, { env: environment(), stdio, ...limits });
+        const child = spawn(program, args, { env, stdio, timeout: runMs, killSignal: 'SIGKILL' });
         running = child;
         child.on('error', onError);
         // The command may exit without reading its stdin. There is none if no file descriptor was left for it.
@@ -62,8 +64,4 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
       running?.kill('SIGKILL');
     },
   };
-}
-
-function environment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_VARIABLE.test(name)));
 }

@@ -120,22 +120,6 @@ export class Monitor {
       this.#probeFile();
     }
     this.#checkDisks(nowMs);
-    this.#logChanges();
-  }
-
-  /** Has the disks checked with the next check, as after a write that failed. */
-  suspectDisks(): void {
-    this.#disksCheckedAt = Number.NEGATIVE_INFINITY;
-  }
-
-  /** Called with each error of a request: damage opens an alert. */
-  noteFault(error: unknown): void {
-    const { conditions } = this.#options;
-    if (!isDamage(error) || conditions.has('database damaged')) return;
-    conditions.set('database damaged', `detections.db: ${reasonOf(error)}`);
-  }
-
-  #logChanges(): void {
     const { log, alertCommand } = this.#options;
     const open = new Map(this.alerts().map((alert) => [alertKey(alert), alert]));
     for (const [key, alert] of this.#reportedOpen) {
@@ -151,6 +135,18 @@ export class Monitor {
       alertCommand.run('opened', document);
     }
     this.#reportedOpen = open;
+  }
+
+  /** Has the disks checked with the next check, as after a write that failed. */
+  suspectDisks(): void {
+    this.#disksCheckedAt = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Called with each error of a request: damage opens an alert. */
+  noteFault(error: unknown): void {
+    const { conditions } = this.#options;
+    if (!isDamage(error) || conditions.has('database damaged')) return;
+    conditions.set('database damaged', `detections.db: ${reasonOf(error)}`);
   }
 
   #checkAccess(): void {

@@ -206,9 +206,8 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
 const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
 /** RFC 9112, 6.3. */
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
-}
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 
 /**
  * Ends a connection in stages (RFC 9112, 9.6): sends what was written, then discards what still arrives for a while.

@@ -17,13 +17,11 @@ export const ref = (name: string): TSchema => Type.Ref(componentId(name));
 
 export const described = (schema: TSchema, description: string): TSchema => ({ ...schema, description });
 
-export function closed(properties: TProperties, description?: string): TObject {
-  return Type.Object(properties, { additionalProperties: false, ...(description && { description }) });
-}
+export const closed = (properties: TProperties, description?: string): TObject =>
+  Type.Object(properties, { additionalProperties: false, ...(description && { description }) });
 
-export function nullable(schema: TSchema, description?: string): TSchema {
-  return Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
-}
+export const nullable = (schema: TSchema, description?: string): TSchema =>
+  Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 
 export const words = (values: readonly string[]) => Type.Union(values.map((value) => Type.Literal(value)));
 
@@ -33,6 +31,7 @@ export const TIMESTAMP = Type.String({
 });
 export const URI = Type.String({ format: 'uri' });
 export const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+export const KEY_ID = Type.String({ pattern: '^[a-z2-7]{12}$' });
 export const NUMBERED_ID = Type.Integer({ minimum: 0, maximum: NUMBER_MAX });
 export const CONTENT_TYPE = words(CONTENT_TYPES);
 export const AS_OF = nullable(
@@ -43,11 +42,7 @@ export const AS_OF = nullable(
 /** The names of components: `Text` for `text`. */
 export const pascalCase = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
-export interface Header {
-  readonly required: boolean;
-  readonly description: string;
-  readonly schema: TSchema;
-}
+export type Header = Readonly<{ required: boolean; description: string; schema: TSchema }>;
 export type Headers = Readonly<Record<string, Header>>;
 
 export const header = (schema: TSchema, description: string) => ({ required: true, description, schema });

@@ -27,7 +27,7 @@ const CLOSE = ['Connection', 'close'];
 
 /** Answers a request without a route. @returns false, with nothing done, for one that has a route */
 export function refuseUnrouted(service: Service, find: FindRoute, response: ServerResponse): boolean {
-  const refuse = (detail: string, ...headers: string[]) => {
+  const refuse = (detail: string, headers: readonly string[] = []) => {
     const problem = { code: 'invalid_request', detail } as const;
     sendProblem(service, openExchange(service, response), problem, ...headers);
     return true;
@@ -35,7 +35,7 @@ export function refuseUnrouted(service: Service, find: FindRoute, response: Serv
   const { httpVersion, headers: asked, method = '', url = '' } = response.req;
   const { host, 'transfer-encoding': coding } = asked;
   // The parser also reads HTTP/0.9, whose heads a proxy may end elsewhere, and HTTP/2.0.
-  if (!VERSION.test(httpVersion)) return refuse('Unsupported HTTP version. Use HTTP/1.1.', ...CLOSE);
+  if (!VERSION.test(httpVersion)) return refuse('Unsupported HTTP version. Use HTTP/1.1.', CLOSE);
   // A malformed Host comes before an unknown path: so does one that is missing in HTTP/1.1, or repeated.
   if (host === undefined ? httpVersion === '1.1' : !HOST.test(host)) {
     const what = host === undefined ? 'missing' : 'malformed or repeated';
@@ -43,10 +43,7 @@ export function refuseUnrouted(service: Service, find: FindRoute, response: Serv
   }
   // Proxies may disagree on where such a body ends (RFC 9112, 6.1): nothing after it is read.
   if (coding !== undefined && (httpVersion !== '1.1' || !CHUNKED.test(coding)))
-    return refuse(
-      'Unsupported Transfer-Encoding. Use chunked with HTTP/1.1, or send Content-Length.',
-      ...CLOSE,
-    );
+    return refuse('Unsupported Transfer-Encoding. Use chunked with HTTP/1.1, or send Content-Length.', CLOSE);
   if (asked.expect !== undefined && !CONTINUE.test(asked.expect))
     return refuse('Unsupported Expect header. The only supported value is 100-continue.');
   const found = find(splitTarget(url).path, method);

@@ -36,9 +36,8 @@ export function problemOf(error: unknown): Problem {
     : { code: 'internal', detail: PROBLEMS.internal.example };
 }
 
-export function isRefusal(code: string): code is Exclude<ProblemCode, 'internal'> {
-  return code !== 'internal' && Object.hasOwn(PROBLEMS, code);
-}
+export const isRefusal = (code: string): code is Exclude<ProblemCode, 'internal'> =>
+  code !== 'internal' && Object.hasOwn(PROBLEMS, code);
 
 export function retryAfter(error: unknown): string[] {
   const ofDamage = isDamage(error) ? DAMAGE_RETRY_SECONDS : null;

@@ -80,14 +80,12 @@ function unlessClientGone(error: unknown): void {
   if (!isErrorCode(error, 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED')) throw error;
 }
 
-export function isEvents(body: Answer['body']): body is EventBody {
-  return typeof body === 'object' && 'events' in body;
-}
+export const isEvents = (body: Answer['body']): body is EventBody =>
+  typeof body === 'object' && 'events' in body;
 
 /** Neither a file nor events. */
-export function isBytes(body: Answer['body']): body is string | readonly Buffer[] {
-  return typeof body === 'string' || Array.isArray(body);
-}
+export const isBytes = (body: Answer['body']): body is string | readonly Buffer[] =>
+  typeof body === 'string' || Array.isArray(body);
 
 export function byteLength(body: Exclude<Answer['body'], EventBody>): number {
   if (typeof body === 'string') return Buffer.byteLength(body);

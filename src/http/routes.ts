@@ -19,10 +19,7 @@ export interface OpenRoute extends OpenEndpoint {
 export type Route = KeyedRoute | OpenRoute;
 
 /** The answer to a request without a route. */
-interface Unrouted {
-  readonly problem: Problem;
-  readonly headers: readonly string[];
-}
+type Unrouted = Readonly<{ problem: Problem; headers: readonly string[] }>;
 
 export const NO_PATH: Unrouted = {
   problem: { code: 'not_found', detail: 'No endpoint exists at this path.' },

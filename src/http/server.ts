@@ -29,9 +29,7 @@ export async function startServer(options: ServerOptions) {
   });
   const { server, connections } = listener;
   server.on('connection', service.turns.arrived);
-  const routes = config.server.discovery
-    ? ENDPOINTS
-    : ENDPOINTS.filter((route) => !DISCOVERY.includes(route));
+  const routes = ENDPOINTS.filter((route) => config.server.discovery || !DISCOVERY.includes(route));
   const find = createRouteTable(routes);
   answerMalformed(server, service, connections, find);
   // The pipeline checks it: Node's own reply lacks our headers.

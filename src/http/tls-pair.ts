@@ -124,8 +124,7 @@ export function watchTlsPair(options: TlsRenewalOptions) {
       if (!cert.equals(pair.context.cert) || !key.equals(pair.context.key)) {
         pair = found;
         onRenewed(pair);
-        const valid_to = formatMs(pair.validToMs);
-        log.info({ certificate, valid_to }, 'certificate renewed');
+        log.info({ certificate, valid_to: formatMs(pair.validToMs) }, 'certificate renewed');
       }
       failures = 0;
       set('certificate not usable', null);

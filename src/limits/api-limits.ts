@@ -33,9 +33,7 @@ export const PAGE_CHUNKS_MAX = 50;
 /** Before filtering. With four times as many, light requests waited 200 ms while two clients scanned. */
 export const CHUNK_ROWS = 64;
 
-/** Body of a token request. */
 export const TOKEN_BODY_BYTES_MAX = 4096;
-/** How long an access token lasts. */
 export const TOKEN_LIFETIME_MS = HOUR_MS;
 
 /** How far back `data_gaps` go, and their number per content type. */

@@ -24,9 +24,8 @@ export const UsedRows = Type.Object({
 export type UsedRows = Static<typeof UsedRows>;
 
 /** An account that was removed and added again has another `created_at`, and starts at zero. */
-export function accountUsageId(account: { readonly id: string; readonly created_at: number }): string {
-  return `${account.id}@${account.created_at}`;
-}
+export const accountUsageId = (account: { readonly id: string; readonly created_at: number }): string =>
+  `${account.id}@${account.created_at}`;
 
 const DAYS_MAX = 3;
 
@@ -105,8 +104,7 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number) {
 export function allowanceUsed({ by, allowance, used, until_ms }: Throttle, nowMs: number): Refused {
   return new Refused(
     'daily_allowance',
-    `The ${by} has used its daily allowance of ${counted(allowance, 'row')} (${counted(used, 'row')} read today). ` +
-      `The allowance resets at ${formatMs(until_ms)}. Cursors stay valid.`,
+    `The ${by} has used its daily allowance of ${counted(allowance, 'row')} (${counted(used, 'row')} read today). The allowance resets at ${formatMs(until_ms)}. Cursors stay valid.`,
     { retryAfterSeconds: Math.ceil((until_ms - nowMs) / SECOND_MS) },
   );
 }

@@ -13,9 +13,8 @@ import type { SeenKeys } from './key-uses.ts';
 /** The state shown to clients (draft-ietf-httpapi-ratelimit-headers-06). */
 export type Rate = ReturnType<typeof rateOf>;
 
-export function rateLimited({ limit, reset_seconds }: Rate): Refused {
-  return tooMany(`This key is limited to ${counted(limit, 'request')} per minute`, reset_seconds);
-}
+export const rateLimited = ({ limit, reset_seconds }: Rate): Refused =>
+  tooMany(`This key is limited to ${counted(limit, 'request')} per minute`, reset_seconds);
 
 /** @param what as a sentence without its end; @param seconds to wait, at least 1 */
 export function tooMany(what: string, seconds: number): Refused {

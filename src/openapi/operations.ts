@@ -47,9 +47,7 @@ const COMPRESSED: Headers = {
   ),
 };
 
-const RETRY_AFTER = {
-  'Retry-After': header(text('^[1-9]\\d*$'), 'Seconds to wait before the next attempt.'),
-};
+const RETRY_AFTER = header(text('^[1-9]\\d*$'), 'Seconds to wait before the next attempt.');
 
 /** The responses for an unknown path, and for a method that a path does not support. */
 export const UNROUTED: Readonly<Record<string, Response>> = {
@@ -69,7 +67,7 @@ function responsesOf(endpoint: Endpoint): Record<string, Response> {
       ...Object.entries(responses).map(([status, response]) => [status, success(response, rate, headers)]),
       ...problems.map((code) => [
         PROBLEMS[code].status,
-        problem([code], rate, { ...headers, ...(code === 'rate_limited' && RETRY_AFTER) }),
+        problem([code], rate, { ...headers, ...(code === 'rate_limited' && { 'Retry-After': RETRY_AFTER }) }),
       ]),
     ]),
   };
@@ -97,25 +95,16 @@ function commonProblems(endpoint: Endpoint): Record<string, Response> {
       'WWW-Authenticate': header(Type.Literal('Bearer'), 'The authentication scheme to use.'),
     }),
     403: problem(['forbidden'], 'once verified'),
-    429: problem(limits, 'once verified', RETRY_AFTER),
-    500: problem(['internal'], 'once verified', {
-      'Retry-After': { ...RETRY_AFTER['Retry-After'], required: false },
-    }),
+    429: problem(limits, 'once verified', { 'Retry-After': RETRY_AFTER }),
+    500: problem(['internal'], 'once verified', { 'Retry-After': { ...RETRY_AFTER, required: false } }),
     503: problem(['unavailable'], 'once verified'),
     ...tooLarge,
   };
 }
 
 /** @param common headers of all answers of the endpoint */
-function success(response: Success, rate: RateHeaders, common: Headers): Response {
-  const {
-    description,
-    cacheControl = 'no-store',
-    schema,
-    examples = {},
-    files = [],
-    headers = {},
-  } = response;
+function success(answer: Success, rate: RateHeaders, common: Headers): Response {
+  const { description, cacheControl = 'no-store', schema, examples = {}, files = [], headers = {} } = answer;
   const bytes = { schema: Type.String({ contentMediaType: 'image/*' }) };
   const content =
     schema === undefined

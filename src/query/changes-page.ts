@@ -27,10 +27,7 @@ import {
 import { checkHead, checkPlaces, checkScanned, edgesAt, isCheckedHead } from './stream-check.ts';
 
 /** At most twenty streams. */
-export interface ChangesQuery extends PageQuery {
-  readonly start: StreamStart;
-  readonly recentDeliveries: RecentDeliveries;
-}
+export type ChangesQuery = PageQuery & Readonly<{ start: StreamStart; recentDeliveries: RecentDeliveries }>;
 
 export interface ChangesPage extends StreamPosition {
   /** JSON texts of the rows, with commas between them. */
@@ -105,9 +102,8 @@ function readRows(db: Database, query: Query, { start, end }: Span) {
   const isFiltered = filter.sql !== '';
   const values = { ...streamValues(streams), start };
   const from = edgesAt(db, streams, start);
-  const skipped = SCAN_ROWS_MAX - 1;
   const bound = isFiltered
-    ? (scanBound(db, streams.length).get({ ...values, skipped })?.position ?? null)
+    ? (scanBound(db, streams.length).get({ ...values, skipped: SCAN_ROWS_MAX - 1 })?.position ?? null)
     : null;
   const page =
     !isFiltered && stream !== undefined && streams.length === 1
@@ -116,10 +112,9 @@ function readRows(db: Database, query: Query, { start, end }: Span) {
   const stop = page.rows === query.limit ? page.last : bound;
   // From the position that the client gets: there the next page begins.
   const to = edgesAt(db, streams, stop ?? end);
-  if (isFiltered) {
-    const scanned = rawRows(db, streams.length).get({ ...values, bound: stop ?? end });
-    checkScanned(scanned?.rows ?? 0, from, to);
-  } else checkPlaces(page.places, from, to);
+  if (isFiltered)
+    checkScanned(rawRows(db, streams.length).get({ ...values, bound: stop ?? end })?.rows ?? 0, from, to);
+  else checkPlaces(page.places, from, to);
   const hasMore = streams.some(({ ordinal, sequence }) => (to.get(ordinal) ?? 0) < sequence);
   return { ...page, reached: hasMore ? stop : null };
 }
@@ -142,11 +137,7 @@ function readMatching(db: Database, query: Query, filter: FilterSql, { start, en
 }
 
 /** @returns with the places of its rows, in order, and the greatest position */
-function pageOf<Row extends PageText>(
-  page: Row | undefined,
-  query: Query,
-  placesOf: (page: Row) => number[],
-) {
+function pageOf<Row extends PageText>(page: Row | undefined, query: Query, placesOf: (row: Row) => number[]) {
   if (page?.data == null) return { ...NO_ROWS, places: [], last: null };
   const places: readonly number[] = placesOf(page);
   requireChecksums(page.data, places, page.seals);
@@ -187,16 +178,10 @@ export function scanBoundSql(streams: number): string {
 }
 
 /** The number of raw rows that a page has read. */
-export function rawRowsSql(streams: number): string {
-  return `SELECT sum(rows) AS rows FROM (${rowsAfter(streams, 'count(*) AS rows', ' AND position <= @bound')})`;
-}
+export const rawRowsSql = (streams: number): string =>
+  `SELECT sum(rows) AS rows FROM (${rowsAfter(streams, 'count(*) AS rows', ' AND position <= @bound')})`;
 
-interface PageText {
-  readonly data: Buffer | null;
-  readonly last: number | null;
-  readonly rows: number;
-  readonly seals: string;
-}
+type PageText = Readonly<{ data: Buffer | null; last: number | null; rows: number; seals: string }>;
 
 const pageText = statementFamily<
   PageText & { readonly places: string; readonly moved: number },

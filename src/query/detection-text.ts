@@ -26,11 +26,7 @@ export const DETECTIONS_COLUMNS = `CAST(group_concat(${BODY}, ',') AS BLOB) AS d
   group_concat(row.place) AS places, ${sealsSql(BODY, CHECKSUM)}`;
 
 /** What {@link DETECTIONS_COLUMNS} gives; null: there are no rows. */
-export interface DetectionTexts {
-  readonly data: Buffer | null;
-  readonly places: string;
-  readonly seals: string;
-}
+export type DetectionTexts = Readonly<{ data: Buffer | null; places: string; seals: string }>;
 
 /**
  * @param data is overwritten
@@ -79,9 +75,8 @@ const MARK = BASE_URL_MARK.charCodeAt(0);
 export const jsonBaseUrl = (baseUrl: string) => Buffer.from(JSON.stringify(baseUrl).slice(1, -1));
 
 /** @param stored one detection; @param baseUrl of {@link jsonBaseUrl} */
-export function withBaseUrl(stored: string, baseUrl: Buffer): string {
-  return stored.replace(BASE_URL_MARK, () => baseUrl.toString());
-}
+export const withBaseUrl = (stored: string, baseUrl: Buffer): string =>
+  stored.replace(BASE_URL_MARK, () => baseUrl.toString());
 
 /** A page as clients get it. @param stored detections of the streams, not to be used afterwards */
 export function shownTexts(stored: Buffer, { streams, projection, baseUrl }: Stored<PageQuery>): Buffer {

@@ -79,8 +79,7 @@ export function versionRows(db: Database, id: string, span: VersionSpan | null) 
     const select = db.prepare<unknown[], StreamRow>(VERSIONS_BETWEEN);
     const rows = spans.flatMap((some) => select.all({ ...some, article_id }));
     rows.forEach(requireChecksum);
-    const own = rows.filter(({ body }) => body.startsWith(`{"id":"${id}",`));
-    return { rows: own, next: isAll ? null : rest };
+    return { rows: rows.filter(({ body }) => body.startsWith(`{"id":"${id}",`)), next: isAll ? null : rest };
   });
 }
 

@@ -52,8 +52,7 @@ export function single<Value>(parse: (text: string) => Value | null, must: strin
 
 /** A parameter with a default. @param written the default as the document shows it */
 export function defaulted<Value>({ isList, read, schema }: Parameter<Value>, written: string | number) {
-  const fallback = read([`${written}`], 'default');
-  return { isList, read, schema: { ...schema, default: written }, fallback };
+  return { isList, read, schema: { ...schema, default: written }, fallback: read([`${written}`], 'default') };
 }
 
 /** A list without duplicates. @param countMax once duplicates are gone */
@@ -65,10 +64,7 @@ export function list<Value>(one: Parameter<Value>, countMax = Number.POSITIVE_IN
       if (values.length > countMax) throw invalid(`${name}: must not have more than ${countMax} values`);
       return values;
     },
-    schema: Type.Array(one.schema, {
-      minItems: 1,
-      ...(Number.isFinite(countMax) && { maxItems: countMax }),
-    }),
+    schema: Type.Array(one.schema, { minItems: 1, ...(Number.isFinite(countMax) && { maxItems: countMax }) }),
   };
 }
 

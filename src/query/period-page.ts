@@ -179,9 +179,8 @@ export function rowsBeforeSql(streams: number): string {
 }
 
 /** The id of the row after `@skipped` others of its second. */
-export function idAtSql(streams: number): string {
-  return `SELECT id FROM (${union(streams, 'id', WITHIN)} ORDER BY id) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
-}
+export const idAtSql = (streams: number): string =>
+  `SELECT id FROM (${union(streams, 'id', WITHIN)} ORDER BY id) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
 
 export function moreSql(streams: number): string {
   // Whole seconds first: nearly always some exist, and the first one found ends the search.

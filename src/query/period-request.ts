@@ -103,8 +103,7 @@ export function readPeriodRequest(raw: string, reader: PeriodReader, enabled: Re
   const { streams, content_types, subscriptions: read } = selected;
   if (read.length > SUBSCRIPTIONS_MAX)
     throw invalid(
-      `subscription_id: the request covers ${read.length} subscriptions; at most ${SUBSCRIPTIONS_MAX} are allowed. ` +
-        `Name up to ${SUBSCRIPTIONS_MAX} of them${again}`,
+      `subscription_id: the request covers ${read.length} subscriptions; at most ${SUBSCRIPTIONS_MAX} are allowed. Name up to ${SUBSCRIPTIONS_MAX} of them${again}`,
     );
   const [first, ...others] = read;
   const ownZone = first !== undefined && others.length === 0 ? first.time_zone : 'UTC';
@@ -127,9 +126,7 @@ export function readPeriodRequest(raw: string, reader: PeriodReader, enabled: Re
  */
 function hashOf(account: string, asked: ValuesOf<typeof PERIOD_PARAMETERS>): string {
   const { from, to, time_zone, sort, subscription_id, content_type } = asked;
-  const filters = Object.entries(asked).filter(
-    ([name, value]) => name in FILTER_PARAMETERS && value !== null,
-  );
+  const sent = Object.entries(asked).filter(([name, value]) => name in FILTER_PARAMETERS && value !== null);
   return hashRequest([
     account,
     from,
@@ -138,7 +135,7 @@ function hashOf(account: string, asked: ValuesOf<typeof PERIOD_PARAMETERS>): str
     sort,
     subscription_id?.toSorted(compare) ?? null,
     content_type,
-    filters.flatMap(([name, value]) => [name, Array.isArray(value) ? value.toSorted(compare) : value]),
+    sent.flatMap(([name, value]) => [name, Array.isArray(value) ? value.toSorted(compare) : value]),
   ]);
 }
 

@@ -99,9 +99,8 @@ export function asItComes(parameter: string): string {
 }
 
 /** A piece of SQL for each stream. @param arm receives an expression of the stream's ordinal */
-export function streamArms(streams: number, arm: (ordinal: string) => string): string[] {
-  return Array.from({ length: streams }, (_, index) => arm(asItComes(`@stream${index}`)));
-}
+export const streamArms = (streams: number, arm: (ordinal: string) => string): string[] =>
+  Array.from({ length: streams }, (_, index) => arm(asItComes(`@stream${index}`)));
 
 /** The values of the names in {@link streamArms}. */
 export function streamValues(streams: readonly { readonly ordinal: number }[]): Record<string, number> {
@@ -118,8 +117,5 @@ export function statementFamily<Row, Shape extends readonly unknown[]>(
   render: (...shape: Shape) => string,
 ): (db: Database, ...shape: Shape) => Statement<Row> {
   const byShape = new BoundedMap<string, (db: Database) => Statement<Row>>(SHAPES_MAX);
-  return (db, ...shape) => {
-    const prepared = getOrMake(byShape, shape.join(' '), () => preparedOnce<Row>(render(...shape)));
-    return prepared(db);
-  };
+  return (db, ...shape) => getOrMake(byShape, shape.join(' '), () => preparedOnce<Row>(render(...shape)))(db);
 }

@@ -72,9 +72,8 @@ function incomplete(found: number, from: Edges, to: Edges): DatabaseDamage {
   );
 }
 
-function rowsBetween(from: Edges, to: Edges): number {
-  return [...from].reduce((rows, [ordinal, before]) => rows + (to.get(ordinal) ?? 0) - before, 0);
-}
+const rowsBetween = (from: Edges, to: Edges): number =>
+  [...from].reduce((rows, [ordinal, before]) => rows + (to.get(ordinal) ?? 0) - before, 0);
 
 /** The last head that {@link checkHead} has checked. */
 const checkedHeads = new WeakMap<Database, number>();
@@ -90,7 +89,7 @@ export const isCheckedHead = (db: Database, head: number) => checkedHeads.get(db
 export function checkHead(db: Database, head: number): void {
   if (isCheckedHead(db, head)) return;
   const recorded = checkStreams(db);
-  const delivered = lastDelivered(db).get()?.position ?? 0;
+  const delivered = lastDelivered(db).get()?.last_position ?? 0;
   if (recorded !== head || delivered !== head)
     throw new DatabaseDamage(
       `the end of the streams disagrees: position ${recorded} in the table of streams, ${head} in the index, ${delivered} in the last transaction`,
@@ -115,8 +114,7 @@ const edgeOf = (ordinal: string) => `
 /** The edges of all streams. */
 export const edgeSql = (streams: number) => streamArms(streams, edgeOf).join(' UNION ALL ');
 
-export const LAST_DELIVERED =
-  'SELECT last_position AS position FROM delivery ORDER BY first_position DESC LIMIT 1';
+export const LAST_DELIVERED = 'SELECT last_position FROM delivery ORDER BY first_position DESC LIMIT 1';
 
 const edge = statementFamily<Edge, [number]>(edgeSql);
-const lastDelivered = preparedOnce<{ position: number }>(LAST_DELIVERED);
+const lastDelivered = preparedOnce<{ last_position: number }>(LAST_DELIVERED);

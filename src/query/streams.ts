@@ -3,10 +3,7 @@ import { CONTENT_TYPES, type ContentType, streamName } from '../detection/conten
 import type { StreamSelection } from './filters.ts';
 import { invalid } from './parameters.ts';
 
-export interface ReadableSubscription {
-  readonly id: number;
-  readonly content_types: readonly ContentType[];
-}
+export type ReadableSubscription = Readonly<{ id: number; content_types: readonly ContentType[] }>;
 
 /**
  * @param advice added to the detail

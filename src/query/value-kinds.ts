@@ -28,9 +28,8 @@ export function choice<Value>(values: Readonly<Record<string, Value>>, schema?: 
 
 export const BOOLEAN = choice({ true: true, false: false }, Type.Boolean());
 
-export function text(schema: TSchema = Type.String({ minLength: 1 })): Parameter<string> {
-  return single((any) => any, 'be a text', schema);
-}
+export const text = (schema: TSchema = Type.String({ minLength: 1 })): Parameter<string> =>
+  single((any) => any, 'be a text', schema);
 
 export const ANY_TEXT = text();
 

@@ -23,9 +23,8 @@ const HISTORY_AFTER_MS = 90 * DAY_MS;
 export type ResettableStatus = Extract<WindowStatus, 'failed' | 'abandoned'>;
 
 /** Whether a window had ended too long before it was read for others to be expected from it on. */
-export function isHistory(windowStartMs: number, readAtMs: number): boolean {
-  return readAtMs - (windowStartMs + WINDOW_MS) > HISTORY_AFTER_MS;
-}
+export const isHistory = (windowStartMs: number, readAtMs: number): boolean =>
+  readAtMs - (windowStartMs + WINDOW_MS) > HISTORY_AFTER_MS;
 
 /**
  * What to do with a file that arrives for a window in this status.
@@ -38,9 +37,8 @@ export function arrival(status: WindowStatus | undefined, failedWindows: 'hold' 
 }
 
 /** The status of a window, as the end of a sentence that begins with "the window": `has failed`, `is done`. */
-export function statusPhrase(status: WindowStatus | undefined): string {
-  return status === 'failed' ? 'has failed' : `is ${status ?? 'unknown'}`;
-}
+export const statusPhrase = (status: WindowStatus | undefined): string =>
+  status === 'failed' ? 'has failed' : `is ${status ?? 'unknown'}`;
 
 /** Windows that start before this have been due for a day. */
 export const overdueBeforeMs = (nowMs: number) => dueSinceMs(nowMs, MISSING_AFTER_MS);
@@ -54,6 +52,5 @@ export const dueAtMs = (windowStartMs: number) => windowStartMs + WINDOW_MS + DU
 /** When a window is late, epoch milliseconds. */
 export const lateAtMs = (windowStartMs: number) => dueAtMs(windowStartMs) + LATE_AFTER_MS;
 
-function dueSinceMs(nowMs: number, ms: number): number {
-  return (Math.floor((nowMs - WINDOW_MS - DUE_AFTER_MS - ms) / WINDOW_MS) + 1) * WINDOW_MS;
-}
+const dueSinceMs = (nowMs: number, ms: number): number =>
+  (Math.floor((nowMs - WINDOW_MS - DUE_AFTER_MS - ms) / WINDOW_MS) + 1) * WINDOW_MS;

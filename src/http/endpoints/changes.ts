@@ -89,12 +89,7 @@ function withEvent<Rest>({ id, version, ...rest }: Rest & { id: string; version:
   return { id, version, event, ...rest };
 }
 
-interface Reading {
-  readonly service: Service;
-  readonly exchange: Exchange;
-  readonly asked: ChangesParameters;
-  readonly keyId: string;
-}
+type Reading = Readonly<{ service: Service; exchange: Exchange; asked: ChangesParameters; keyId: string }>;
 
 async function answerChanges(service: Service, exchange: Exchange, credential: Credential): Promise<Answer> {
   const { request, query: raw, nowMs } = exchange;
@@ -118,8 +113,7 @@ function queryOf(service: Service, asked: ChangesParameters, { subscriptions }: 
   const { streams, content_types } = selectStreams(subscriptions, asked, enabledContentTypes);
   if (streams.length > STREAMS_MAX)
     throw invalid(
-      `subscription_id, content_type: the request covers ${streams.length} streams; at most ${STREAMS_MAX} are allowed. ` +
-        'Name fewer subscriptions, or one content type',
+      `subscription_id, content_type: the request covers ${streams.length} streams; at most ${STREAMS_MAX} are allowed. Name fewer subscriptions, or one content type`,
     );
   const { start, limit, fields: projection } = asked;
   const wanted = { start, limit, filters: asked, projection, streams, content_types };
@@ -207,6 +201,5 @@ function answerOf({ service, exchange }: Reading, page: ChangesPage, nowMs: numb
 
 const countsOf = ({ rows, position }: ChangesPage) => ({ status: 200, rows, position });
 
-function bodyOf({ data, has_more, as_of_ms }: ChangesPage, next_cursor: string, nowMs: number) {
-  return pageBody(data, { next_cursor, has_more, as_of: formatAsOf(as_of_ms, nowMs) });
-}
+const bodyOf = ({ data, has_more, as_of_ms }: ChangesPage, next_cursor: string, nowMs: number) =>
+  pageBody(data, { next_cursor, has_more, as_of: formatAsOf(as_of_ms, nowMs) });

@@ -102,8 +102,7 @@ export const DETECTION: KeyedRoute = {
     const { fields: projection } = readParameters(asked, VIEW_PARAMETERS);
     const { streams } = selectStreams(credential.subscriptions, EVERY_STREAM, enabledContentTypes);
     allowance.require(credential, nowMs);
-    const query = { streams, projection, baseUrl: jsonBaseUrl(baseUrl) };
-    const body = readOneDetection(detections(), id, query);
+    const body = readOneDetection(detections(), id, { streams, projection, baseUrl: jsonBaseUrl(baseUrl) });
     if (body === null) throw new Refused('not_found', 'No detection with this id is available to this key.');
     return { status: 200, rows: 1, body };
   },

@@ -23,6 +23,7 @@ import {
   closed,
   described,
   header,
+  KEY_ID,
   NUMBERED_ID,
   nullable,
   ref,
@@ -89,7 +90,7 @@ export const ME: KeyedRoute = {
     Me: closed({
       account: closed({ id: Type.String(), name: Type.String() }),
       key: closed({
-        id: Type.String({ pattern: '^[a-z2-7]{12}$' }),
+        id: KEY_ID,
         name: Type.String(),
         scopes: Type.Array(words(SCOPES), { description: 'Scopes that the credential has now.' }),
         expires_at: nullable(TIMESTAMP, 'Null if the key does not expire.'),
@@ -146,10 +147,9 @@ export const ME: KeyedRoute = {
   answer(service, { query, nowMs }, credential) {
     readParameters(query, {});
     const { account, key_id, key_name, scopes, expires_at: endMs } = credential;
-    const expires_at = endMs === null ? null : formatMs(endMs);
     const me = {
       account: { id: account.id, name: account.name },
-      key: { id: key_id, name: key_name, scopes, expires_at },
+      key: { id: key_id, name: key_name, scopes, expires_at: endMs === null ? null : formatMs(endMs) },
       ...reading(service.detections(), () => dataOf(service, credential, nowMs)),
       limits: limitsOf(service, credential, nowMs),
       schema_version: SCHEMA_VERSION,

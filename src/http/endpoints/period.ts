@@ -80,8 +80,7 @@ async function answerPeriod(service: Service, { query, nowMs }: Exchange, creden
   });
   const { period, time_zone } = walk;
   const { data, rows, next: place } = page;
-  const next =
-    place === null ? null : service.queryCursors.encode(request.hash, { period, time_zone, place });
+  const next = place && service.queryCursors.encode(request.hash, { period, time_zone, place });
   const body = pageBody(data, {
     next_cursor: next,
     has_more: next !== null,

@@ -18,10 +18,7 @@ import type { Answer, Exchange } from '../exchange.ts';
 import { lastSegment, type OpenRoute } from '../routes.ts';
 import { inOpeningTurn } from '../thread-turns.ts';
 
-export interface PhotoSources {
-  readonly folder: string;
-  readonly key: Uint8Array;
-}
+export type PhotoSources = Readonly<{ folder: string; key: Uint8Array }>;
 
 /** Image types by the ending of a photo's name. The first that exists counts. */
 const TYPES = { jpg: 'jpeg', jpeg: 'jpeg', png: 'png', webp: 'webp', gif: 'gif', tif: 'tiff' };
@@ -107,8 +104,7 @@ export async function answerPhoto(
     return { status: 304, body: '', headers: ['ETag', etag] };
   }
   // A part of a replaced photo must not be joined with a part of the previous one.
-  const isSame = ifRange === undefined || ifRange === etag;
-  return photoAnswer(photo, isSame ? range : undefined);
+  return photoAnswer(photo, ifRange === undefined || ifRange === etag ? range : undefined);
 }
 
 function photoAnswer({ handle, size, etag, contentType }: Photo, range: string | undefined): Answer {

@@ -8,7 +8,7 @@ import { tooMany } from '../../limits/request-rate.ts';
 import { Refused } from '../../refused.ts';
 import { SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
-import { closed, header, optional, words } from '../description.ts';
+import { closed, described, header, KEY_ID, optional, words } from '../description.ts';
 import type { Answer, Exchange } from '../exchange.ts';
 import { oauthError } from '../problem.ts';
 import { TOKEN_PATH } from '../reply.ts';
@@ -33,12 +33,7 @@ export const TOKEN: OpenRoute = {
     schema: closed(
       {
         grant_type: words([GRANT_TYPE]),
-        client_id: Type.Optional(
-          Type.String({
-            pattern: '^[a-z2-7]{12}$',
-            description: 'The key id. Omit it when you use HTTP Basic.',
-          }),
-        ),
+        client_id: Type.Optional(described(KEY_ID, 'The key id. Omit it when you use HTTP Basic.')),
         client_secret: Type.Optional(
           Type.String({
             description: "The key's secret, or the complete key. Omit it when you use HTTP Basic.",
@@ -133,6 +128,5 @@ export function invalidClient(description: string, authorization: string | undef
   return isBasic(authorization) ? { ...refused, headers: ['WWW-Authenticate', BASIC] } : refused;
 }
 
-export function tooManyTokens(secondsToWait: number, whose: string): Refused {
-  return tooMany(`Too many token requests ${whose} in the last minute`, secondsToWait);
-}
+export const tooManyTokens = (secondsToWait: number, whose: string): Refused =>
+  tooMany(`Too many token requests ${whose} in the last minute`, secondsToWait);
