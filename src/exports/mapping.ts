@@ -144,16 +144,15 @@ export function originOf({ nameOf, isNamed }: ColumnReader, find: (theirs: strin
 
   /** An error with the file's own column and value. */
   function named(error: RowError): RowError {
-    const { column } = error;
+    const { column, value } = error;
     if (column === null) return error;
     // What the row lacks has the name that the settings give it.
-    const { column_in_file = has(column) ? column : nameOf(column), value_in_file } = of(column, error.value);
+    const { column_in_file = has(column) ? column : nameOf(column), value_in_file } = of(column, value);
     return {
       ...error,
       ...(column_in_file !== column && { column_in_file }),
       // What cannot be read has no value of ours.
-      ...(value_in_file !== undefined &&
-        (error.value === null ? { value: value_in_file } : { value_in_file })),
+      ...(value_in_file !== undefined && (value === null ? { value: value_in_file } : { value_in_file })),
     };
   }
 

@@ -13,7 +13,7 @@ const RUN_MS = 30 * SECOND_MS;
 /** Several times the number of kinds of alerts. */
 const WAITING_MAX = 100;
 /** Settings, which may contain secrets: not passed on. */
-const OWN_VARIABLE = /^WIREWATCH_/;
+const SETTING = /^WIREWATCH_/;
 
 /** @param command the program and its arguments, without a shell; empty runs nothing */
 export function createAlertCommand(command: readonly string[], log: Logger, runMs = RUN_MS) {
@@ -26,9 +26,7 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
   async function runWaiting(): Promise<void> {
     for (let input = waiting.shift(); program !== undefined && input !== undefined; input = waiting.shift())
       try {
-        const env = Object.fromEntries(
-          Object.entries(process.env).filter(([name]) => !OWN_VARIABLE.test(name)),
-        );
+        const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !SETTING.test(name)));
         const stdio: StdioOptions = ['pipe', 'ignore', 'ignore'];
         const child = spawn(program, args, { env, stdio, timeout: runMs, killSignal: 'SIGKILL' });
         running = child;

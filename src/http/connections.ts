@@ -134,9 +134,11 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
 
   function begin(connection: Connection, { response, answer }: Turn): void {
     const request = response.req;
-    const { socket } = request;
+    const { socket, headers } = request;
+    // RFC 9112, 6.3.
+    const hasBody = 'content-length' in headers || 'transfer-encoding' in headers;
     // While it is answered it is not closed for others.
-    if (hasBody(request)) setWaiting(connection, request);
+    if (hasBody) setWaiting(connection, request);
     else waiting.delete(connection);
     response.on('close', () => {
       connection.turns.shift();
@@ -204,10 +206,6 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
 }
 
 const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
-
-/** RFC 9112, 6.3. */
-const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 
 /**
  * Ends a connection in stages (RFC 9112, 9.6): sends what was written, then discards what still arrives for a while.

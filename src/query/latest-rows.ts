@@ -70,10 +70,7 @@ export function versionRows(db: Database, id: string, span: VersionSpan | null) 
     if (low < placeOf(ordinalOf(newest.place), 1) || high > newest.place) return null;
     const isAll = high - low < 2 * SCANNED_MAX;
     const rest = { low: low + SCANNED_MAX, high: high - SCANNED_MAX };
-    const ends = [
-      { low, high: rest.low - 1 },
-      { low: rest.high + 1, high },
-    ];
+    const ends = [low, rest.high + 1].map((start) => ({ low: start, high: start + SCANNED_MAX - 1 }));
     const spans = isAll ? [{ low, high }] : ends;
     const article_id = Number(id.slice(id.lastIndexOf('.') + 1));
     const select = db.prepare<unknown[], StreamRow>(VERSIONS_BETWEEN);

@@ -30,8 +30,7 @@ export function selectStreams<Subscription extends ReadableSubscription>(
     .flatMap(({ id, content_types: own }) =>
       wanted.filter((kind) => own.includes(kind)).map((kind) => streamName(id, kind)),
     );
-  const isRead = (kind: ContentType) =>
-    type === kind || named.some((own) => own.content_types.includes(kind));
+  const isRead = (one: ContentType) => type === one || named.some((own) => own.content_types.includes(one));
   const read = named.filter(({ content_types: own }) => own.some((kind) => wanted.includes(kind)));
   return { streams, content_types: wanted.filter(isRead), subscriptions: read.length > 0 ? read : named };
 }

@@ -37,9 +37,8 @@ const ROW: Row = {
   strength_score: 61.5,
 };
 
-function checked(members: Row, exportName: ExportName = 'newswire', estimated = false) {
-  return checkRow({ ...ROW, ...members }, { ...TIMES, export: exportName, estimated }, new Set());
-}
+const checked = (members: Row, exportName: ExportName = 'newswire', estimated = false) =>
+  checkRow({ ...ROW, ...members }, { ...TIMES, export: exportName, estimated }, new Set());
 
 function errorsOf(members: Row, exportName?: ExportName): readonly RowError[] {
   const row = checked(members, exportName);

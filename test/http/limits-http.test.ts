@@ -24,9 +24,7 @@ async function start(options: TestServerOptions = {}): Promise<string> {
 const statusOf = (...asked: Parameters<TestServer['get']>) => server.statusOf(...asked);
 
 /** The rows that the account has used. */
-function usedRows(): number {
-  return server.dailyRows.used('account', ACCOUNT, NOW_MS);
-}
+const usedRows = (): number => server.dailyRows.used('account', ACCOUNT, NOW_MS);
 
 /** @param rows the allowance as written in the detail */
 async function assertThrottled(

@@ -95,9 +95,8 @@ test('many addresses share 500 lines a minute, and the next minute begins anew',
 });
 
 /** Always created at the same place, like a repeated fault. */
-function fault(message: string, cause?: Error): Error {
-  return new Error(message, cause === undefined ? {} : { cause });
-}
+const fault = (message: string, cause?: Error): Error =>
+  new Error(message, cause === undefined ? {} : { cause });
 
 test('each root cause of a fault has one line a minute, then a count', () => {
   const { log, lines } = keptLog();

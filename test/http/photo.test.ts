@@ -26,9 +26,7 @@ function put(name: string, content: string | Buffer): string {
   return file;
 }
 
-function signatureOf(id: number): string {
-  return photoPath(KEY, id).split('=')[1] ?? '';
-}
+const signatureOf = (id: number): string => photoPath(KEY, id).split('=')[1] ?? '';
 
 /** A response without the parts that differ between requests. */
 async function wholeAnswer(path: string, init?: RequestInit): Promise<string> {
@@ -82,8 +80,7 @@ test('a wrong signature and a missing photo get the same response, byte for byte
     ),
     ...[right, ''].map((second) => `?signature=${right}&signature=${second}`),
     ...[...right].map((at, index) => {
-      const other = at === 'x' ? 'y' : 'x';
-      return `?signature=${right.slice(0, index)}${other}${right.slice(index + 1)}`;
+      return `?signature=${right.slice(0, index)}${at === 'x' ? 'y' : 'x'}${right.slice(index + 1)}`;
     }),
     // The last character has unused bits: other spellings of the same bytes.
     ...[...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_']

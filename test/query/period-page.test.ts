@@ -35,9 +35,7 @@ interface ShownRow {
   readonly source: { readonly image_url?: string };
 }
 
-function rowsOf(data: Buffer): ShownRow[] {
-  return JSON.parse(`[${data}]`);
-}
+const rowsOf = (data: Buffer): ShownRow[] => JSON.parse(`[${data}]`);
 
 /** Reads to the end. @returns `id version` of every row in order, and the row count of each page */
 function walk(db: Database, first: PeriodQuery, scanRowsMax?: number) {
@@ -57,9 +55,7 @@ function walk(db: Database, first: PeriodQuery, scanRowsMax?: number) {
   throw new Error('the walk does not end');
 }
 
-function timestamp(second: number): string {
-  return `${new Date(second * 1000).toISOString().slice(0, 19)}Z`;
-}
+const timestamp = (second: number): string => `${new Date(second * 1000).toISOString().slice(0, 19)}Z`;
 
 /** Few seconds with many ids each; some ids sort differently as bytes and as numbers. */
 const row: fc.Arbitrary<TestRow> = fc
@@ -74,9 +70,7 @@ const row: fc.Arbitrary<TestRow> = fc
     row: { ...base.row, subscription_id, source_internal_id, first_detected_at: timestamp(START + second) },
   }));
 
-function secondOf(given: TestRow): number {
-  return Date.parse(testMatch(given).first_detected_at) / 1000;
-}
+const secondOf = (given: TestRow): number => Date.parse(testMatch(given).first_detected_at) / 1000;
 
 /** The rules in one function: current detections of the streams and the period that pass the filters, in order. */
 function expected(rows: readonly TestRow[], { streams, filters, period, sort }: PeriodQuery): string[] {

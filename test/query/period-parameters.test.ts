@@ -137,11 +137,7 @@ test('sort and time zone accept only their values', () => {
 
 const TYPES: readonly ContentType[] = ['text', 'image'];
 
-function subscription(
-  id: number,
-  types = TYPES,
-  time_zone = 'Europe/Berlin',
-): PeriodReader['subscriptions'][number] {
+function subscription(id: number, types = TYPES, time_zone = 'Europe/Berlin') {
   return { id, content_types: types, time_zone };
 }
 

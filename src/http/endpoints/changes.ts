@@ -82,7 +82,21 @@ export const CHANGES: KeyedRoute = {
       as_of: AS_OF,
     }),
   },
-  answer: answerChanges,
+  async answer(service, exchange, credential) {
+    const { request, query: raw, nowMs } = exchange;
+    const { accept = '', prefer, 'last-event-id': lastEventId } = request.headers;
+    const asEvents = EVENTS_ASKED.test(accept);
+    const resumed = asEvents ? lastEventId?.toString() : undefined;
+    const asked = parseChangesParameters(raw, nowMs, service.streamCursors.decode, resumed);
+    const query = queryOf(service, asked, credential);
+    await service.turns.take(credential.key_id);
+    service.allowance.require(credential, nowMs);
+    const page = readPageFrom(service.detections(), query, service.onEndLost);
+    const reading = { service, exchange, asked, keyId: credential.key_id };
+    if (asEvents) return { ...countsOf(page), ...EVENTS, body: { events: changeEvents(reading, page) } };
+    const seconds = isCaughtUp(page) ? preferredWaitSeconds(prefer) : null;
+    return seconds === null ? answerOf(reading, page, nowMs) : answerAfterWait(reading, page, seconds);
+  },
 };
 
 function withEvent<Rest>({ id, version, ...rest }: Rest & { id: string; version: number }, event: string) {
@@ -90,22 +104,6 @@ function withEvent<Rest>({ id, version, ...rest }: Rest & { id: string; version:
 }
 
 type Reading = Readonly<{ service: Service; exchange: Exchange; asked: ChangesParameters; keyId: string }>;
-
-async function answerChanges(service: Service, exchange: Exchange, credential: Credential): Promise<Answer> {
-  const { request, query: raw, nowMs } = exchange;
-  const { accept = '', prefer, 'last-event-id': lastEventId } = request.headers;
-  const asEvents = EVENTS_ASKED.test(accept);
-  const resumed = asEvents ? lastEventId?.toString() : undefined;
-  const asked = parseChangesParameters(raw, nowMs, service.streamCursors.decode, resumed);
-  const query = queryOf(service, asked, credential);
-  await service.turns.take(credential.key_id);
-  service.allowance.require(credential, nowMs);
-  const page = readPageFrom(service.detections(), query, service.onEndLost);
-  const reading = { service, exchange, asked, keyId: credential.key_id };
-  if (asEvents) return { ...countsOf(page), ...EVENTS, body: { events: changeEvents(reading, page) } };
-  const seconds = isCaughtUp(page) ? preferredWaitSeconds(prefer) : null;
-  return seconds === null ? answerOf(reading, page, nowMs) : answerAfterWait(reading, page, seconds);
-}
 
 /** @throws Refused `invalid_request`, for streams too */
 function queryOf(service: Service, asked: ChangesParameters, { subscriptions }: Credential): ChangesQuery {
