@@ -15,13 +15,8 @@ export const KEY_PREFIX_FORM = 'a lower-case letter, then up to 15 lower-case le
 
 const KEY_PATTERN = new RegExp(`^(${KEY_PREFIX})_live_([a-z2-7]{12})_([a-z2-7]{52})$`);
 
-export interface ParsedKey {
-  readonly prefix: string;
-  /** Public: shown in lists, logs and `key.id`. */
-  readonly id: string;
-  /** Proves the key; never stored or logged. */
-  readonly secret: string;
-}
+/** `id` is public: shown in lists, logs and `key.id`. `secret` proves the key; it is never stored or logged. */
+export type ParsedKey = Readonly<Record<'prefix' | 'id' | 'secret', string>>;
 
 /** @param prefix the setting `[keys] prefix`; @param bytes random, except in a lab; @returns the key and what is stored */
 export function createKey(prefix: string, bytes: (length: number) => Uint8Array = randomBytes) {

@@ -7,12 +7,8 @@ import { formatSeconds, parseSeconds } from '../time.ts';
 import { Bad, hostOfDomain, readAddress, registrableDomain } from './article-address.ts';
 import { type ColumnName, EXPORT_COLUMNS, exportColumn } from './columns.ts';
 
-/** The bounds of the times in a file, in the form of the API. */
-export interface TimeBounds {
-  /** The earliest `first_detected_at`. */
-  readonly earliest: string;
-  readonly latest: string;
-}
+/** The bounds of the times in a file, in the form of the API. `earliest`: only of `first_detected_at`. */
+export type TimeBounds = Readonly<Record<'earliest' | 'latest', string>>;
 
 export interface RowLimits extends TimeBounds {
   readonly export: ExportName;

@@ -2,10 +2,8 @@
 import { counted } from '../counted.ts';
 import type { RowError } from './check-row.ts';
 
-export interface LineError extends RowError {
-  /** 0: the file as a whole. */
-  readonly line: number;
-}
+/** `line` 0: the file as a whole. */
+export type LineError = RowError & { readonly line: number };
 
 /** Errors of one kind: with the same column and the same expectation. */
 export interface ErrorGroup extends RowError {
@@ -97,9 +95,8 @@ export function errorText(error: RowError, example = ''): string {
   const { expected, value, value_in_file } = error;
   const column = columnText(error);
   const place = column === null ? '' : `${column}: `;
-  const given =
-    value_in_file === undefined ? jsonText(value) : `${jsonText(value_in_file)}, read as ${jsonText(value)}`;
-  return `${place}expected ${expected}${value === null ? '' : `, found ${example}${given}`}`;
+  const given = value_in_file === undefined ? '' : `${jsonText(value_in_file)}, read as `;
+  return `${place}expected ${expected}${value === null ? '' : `, found ${example}${given}${jsonText(value)}`}`;
 }
 
 /** The column of an error, behind the file's own name for it; null: it is about the whole line. */

@@ -35,13 +35,10 @@ const TURNS_MAX = 100;
 /** How long a connection that is ended still reads what a client sends. */
 const LINGER_MS = 2 * SECOND_MS;
 
-export interface ConnectionLimits {
-  readonly limits: Pick<
-    Settings['server'],
-    'max_connections' | 'max_connections_per_address' | 'trusted_proxies'
-  >;
-  readonly onRefused?: (address: string, limit: Limit) => void;
-}
+export type ConnectionLimits = Readonly<{
+  limits: Pick<Settings['server'], 'max_connections' | 'max_connections_per_address' | 'trusted_proxies'>;
+  onRefused?: (address: string, limit: Limit) => void;
+}>;
 
 export type Connections = ReturnType<typeof watchConnections>;
 

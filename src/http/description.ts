@@ -76,9 +76,7 @@ interface EndpointBase {
   readonly description: string;
   readonly segment?: Pick<DocumentedParameter, 'description' | 'schema' | 'example'>;
   readonly query?: Readonly<Record<string, DocumentedParameter>>;
-  readonly requestHeaders?: Readonly<
-    Record<string, { readonly description: string; readonly example: string }>
-  >;
+  readonly requestHeaders?: Readonly<Record<string, { description: string; example: string }>>;
   readonly body?: { readonly contentType: string; readonly schema: TSchema; readonly example: unknown };
   readonly responses: Readonly<Record<number, Success>>;
   /** Besides those of its kind of access. */
@@ -96,8 +94,6 @@ export interface KeyedEndpoint extends EndpointBase {
 }
 
 /** An endpoint that requires no credential, or (`client`) reads the client's own. */
-export interface OpenEndpoint extends EndpointBase {
-  readonly access: 'client' | 'open';
-}
+export type OpenEndpoint = EndpointBase & { readonly access: 'client' | 'open' };
 
 export type Endpoint = KeyedEndpoint | OpenEndpoint;

@@ -29,7 +29,6 @@ export function malformedBy(error: Error, find: FindRoute): Malformed {
   return { method, target, problem: { code: 'invalid_request', ...reason } };
 }
 
-/** By the code of the error. */
 const REASONS: Readonly<Record<string, Pick<Problem, 'status' | 'detail'>>> = {
   HPE_HEADER_OVERFLOW: { status: 431, detail: 'The request line and headers are too large.' },
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, detail: 'The request was not received in time.' },

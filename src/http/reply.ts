@@ -31,7 +31,6 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
   return null;
 }
 
-/** Writes the head of an answer, with the length of a body that has one. */
 export function writeHead(exchange: Exchange, answer: Answer, closing: boolean): void {
   const { response, request_id, endpoint, path, rate, cors } = exchange;
   const { status, body } = answer;

@@ -18,7 +18,6 @@ export interface OpenRoute extends OpenEndpoint {
 
 export type Route = KeyedRoute | OpenRoute;
 
-/** The answer to a request without a route. */
 type Unrouted = Readonly<{ problem: Problem; headers: readonly string[] }>;
 
 export const NO_PATH: Unrouted = {

@@ -22,10 +22,7 @@ export function tooMany(what: string, seconds: number): Refused {
   return new Refused('rate_limited', detail, { retryAfterSeconds: seconds });
 }
 
-interface Window {
-  readonly startMs: number;
-  count: number;
-}
+type Window = { readonly startMs: number; count: number };
 
 /** `reset_seconds`: until the window ends, at least 1. */
 function rateOf({ startMs, count }: Window, limit: number, allowed: boolean, nowMs: number) {

@@ -83,10 +83,7 @@ function readUpTo(db: Database, query: ChangesQuery, head: StreamHead): ChangesP
   const after =
     start.kind === 'after' ? start.position : (positionBefore(db, start.since_ms, recentDeliveries) ?? end);
   const streams = after >= end ? [] : storedStreams(db, query.streams);
-  const { data, rows, reached } =
-    streams.length === 0
-      ? { ...NO_ROWS, reached: null }
-      : readRows(db, { ...query, streams }, { start: after, end });
+  const { data, rows, reached } = readRows(db, { ...query, streams }, { start: after, end });
   // At the end of its streams a cursor moves to that of all: widening a filter later does not replay what was skipped.
   // After a restore it can be beyond that, until the stream has passed it. It never goes back.
   const position = reached ?? Math.max(after, end);
@@ -98,6 +95,7 @@ function readUpTo(db: Database, query: ChangesQuery, head: StreamHead): ChangesP
 function readRows(db: Database, query: Query, { start, end }: Span) {
   const { streams } = query;
   const [stream] = streams;
+  if (stream === undefined) return { ...NO_ROWS, reached: null };
   const filter = filterSql(query.filters);
   const isFiltered = filter.sql !== '';
   const values = { ...streamValues(streams), start };
@@ -106,7 +104,7 @@ function readRows(db: Database, query: Query, { start, end }: Span) {
     ? (scanBound(db, streams.length).get({ ...values, skipped: SCAN_ROWS_MAX - 1 })?.position ?? null)
     : null;
   const page =
-    !isFiltered && stream !== undefined && streams.length === 1
+    !isFiltered && streams.length === 1
       ? readRange(db, query, stream, from.get(stream.ordinal) ?? 0)
       : readMatching(db, query, filter, { start, end: bound ?? end });
   const stop = page.rows === query.limit ? page.last : bound;
@@ -183,10 +181,8 @@ export const rawRowsSql = (streams: number): string =>
 
 type PageText = Readonly<{ data: Buffer | null; last: number | null; rows: number; seals: string }>;
 
-const pageText = statementFamily<
-  PageText & { readonly places: string; readonly moved: number },
-  Parameters<typeof pageTextSql>
->(pageTextSql);
+type MatchingText = PageText & Readonly<{ places: string; moved: number }>;
+const pageText = statementFamily<MatchingText, Parameters<typeof pageTextSql>>(pageTextSql);
 const rangeText = preparedOnce<PageText>(RANGE_TEXT);
 const scanBound = statementFamily<{ position: number }, [number]>(scanBoundSql);
 const rawRows = statementFamily<{ rows: number }, [number]>(rawRowsSql);

@@ -199,10 +199,8 @@ function union(streams: number, columns: string, where: string, conditions = '')
   return streamArms(streams, arm).join(' UNION ALL ');
 }
 
-const pageText = statementFamily<
-  DetectionTexts & { readonly rows: number; readonly second: number | null },
-  Parameters<typeof pageSql>
->(pageSql);
+type PageTexts = DetectionTexts & Readonly<{ rows: number; second: number | null }>;
+const pageText = statementFamily<PageTexts, Parameters<typeof pageSql>>(pageSql);
 const secondAt = statementFamily<{ second: number }, Parameters<typeof secondAtSql>>(secondAtSql);
 const rowsBefore = statementFamily<{ rows: number }, [number]>(rowsBeforeSql);
 const idAt = statementFamily<{ id: string }, [number]>(idAtSql);

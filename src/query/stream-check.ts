@@ -97,12 +97,8 @@ export function checkHead(db: Database, head: number): void {
   checkedHeads.set(db, head);
 }
 
-interface Edge {
-  readonly place: number;
-  /** Position of the row at the place, and of the next one; null: none. */
-  readonly at_place: number | null;
-  readonly next: number | null;
-}
+/** `at_place`, `next`: position of the row at the place, and of the next one; null: none. */
+type Edge = Readonly<{ place: number; at_place: number | null; next: number | null }>;
 
 /** The last place of a stream at or before a position, and the rows there. */
 const edgeOf = (ordinal: string) => `

@@ -88,10 +88,7 @@ export interface HoldRules {
 }
 
 /** The status that has the file of a window, or a backfill, held; null: it is read when it is ready. */
-export type HeldBy = (file: {
-  readonly export: ExportName;
-  readonly window_start: number | null;
-}) => ResettableStatus | null;
+export type HeldBy = (file: { export: ExportName; window_start: number | null }) => ResettableStatus | null;
 
 /** For any number of files. */
 export function heldBy(db: Database, { failed_windows, enabled_exports }: HoldRules): HeldBy {
