@@ -15,7 +15,7 @@ import { createAlertCommand } from './health/alert-command.ts';
 import { createConditions } from './health/alert-conditions.ts';
 import { alertDocument } from './health/alert-texts.ts';
 import { diskFolders } from './health/disk.ts';
-import { Monitor } from './health/monitor.ts';
+import { createMonitor } from './health/monitor.ts';
 import type { Interventions } from './http/exchange.ts';
 import { startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
@@ -102,7 +102,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   undo.defer(copy.close);
   const ingest = startApplianceIngest(options, { ...stores, metrics: counters.metrics, copy }, undo);
   await ingest.begun;
-  const health = new Monitor({
+  const health = createMonitor({
     detections: { path: folder.detections, reader: stores.detections },
     access: stores.access,
     conditions,

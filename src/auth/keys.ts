@@ -30,14 +30,11 @@ export interface Key extends KeyTerms {
   readonly created_at: number;
 }
 
-const TERMS_DEFAULT: Pick<KeyTerms, 'expires_at' | 'allow_addresses' | 'daily_rows'> = {
-  expires_at: null,
-  allow_addresses: [],
-  daily_rows: null,
-};
+type OptionalTerms = Pick<KeyTerms, 'expires_at' | 'allow_addresses' | 'daily_rows'>;
+const TERMS_DEFAULT: OptionalTerms = { expires_at: null, allow_addresses: [], daily_rows: null };
 
 /** The terms of a new key; absent and undefined ones get their default. */
-export type NewKeyTerms = Omit<KeyTerms, keyof typeof TERMS_DEFAULT> & Changes<typeof TERMS_DEFAULT>;
+export type NewKeyTerms = Omit<KeyTerms, keyof OptionalTerms> & Changes<OptionalTerms>;
 
 export type NewKey = NewKeyTerms & {
   readonly id: string;

@@ -14,14 +14,11 @@ export interface Subscription {
   readonly created_at: number;
 }
 
-const TERMS_DEFAULT: Pick<Subscription, 'name' | 'time_zone' | 'content_types'> = {
-  name: null,
-  time_zone: 'UTC',
-  content_types: CONTENT_TYPES,
-};
+type Terms = Pick<Subscription, 'name' | 'time_zone' | 'content_types'>;
+const TERMS_DEFAULT: Terms = { name: null, time_zone: 'UTC', content_types: CONTENT_TYPES };
 
 /** Absent and undefined members get their default. */
-export type NewSubscription = Pick<Subscription, 'id' | 'account_id'> & Changes<typeof TERMS_DEFAULT>;
+export type NewSubscription = Pick<Subscription, 'id' | 'account_id'> & Changes<Terms>;
 
 const SUBSCRIPTION = `json_object(${jsonMembers('id', 'account_id', 'name', 'time_zone', 'created_at')},
   'content_types', json(content_types))`;
@@ -83,7 +80,7 @@ export function setSubscription(db: Database, id: number, changes: Changes<Omit<
   });
 }
 
-function columnsOf<Of extends typeof TERMS_DEFAULT>(subscription: Of) {
+function columnsOf<Of extends Terms>(subscription: Of) {
   return { ...subscription, content_types: JSON.stringify(subscription.content_types) };
 }
 

@@ -73,7 +73,8 @@ export async function* wholeLines(chunks: AsyncIterable<Buffer>, encoding = 'UTF
     const firstEnd = chunk.indexOf(NEWLINE);
     if (!isTooLong && restBytes + (firstEnd < 0 ? chunk.length : firstEnd) > LINE_BYTES_MAX) {
       const expected = `a line of at most ${grouped(LINE_BYTES_MAX)} bytes`;
-      yield { kind: 'bad', line, expected, text: beginningOf([...rest, chunk]) };
+      const beginning = Buffer.concat([...rest, chunk]);
+      yield { kind: 'bad', line, expected, text: beginning.toString('utf8', 0, BEGINNING_BYTES) };
       [rest, restBytes, isStart, isTooLong] = [[], 0, false, true];
     }
     if (isTooLong) {
@@ -118,11 +119,6 @@ function* decoded(block: Buffer, firstLine: number, encoding: string): Generator
     at = end;
   }
   return line;
-}
-
-function beginningOf(chunks: readonly Buffer[]): string {
-  const bytes = Buffer.concat(chunks.map((chunk) => chunk.subarray(0, BEGINNING_BYTES)));
-  return bytes.toString('utf8', 0, BEGINNING_BYTES);
 }
 
 const withoutMark = (block: Buffer): Buffer =>

@@ -80,10 +80,8 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number) {
       const used = rows.used(by, id, nowMs);
       return used < allowance ? null : { by, allowance, used, until_ms: nextDayMs(nowMs) };
     };
-    return (
-      throttleBy('account', accountUsageId(reader.account), rowsOf(reader)) ??
-      throttleBy('key', reader.key_id, reader.daily_rows ?? Infinity)
-    );
+    const byAccount = throttleBy('account', accountUsageId(reader.account), rowsOf(reader));
+    return byAccount ?? throttleBy('key', reader.key_id, reader.daily_rows ?? Infinity);
   }
 
   return {

@@ -9,7 +9,7 @@ import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { EXPORT_NAMES } from '../../src/detection/content-type.ts';
 import { type Conditions, createConditions } from '../../src/health/alert-conditions.ts';
 import type { DiskFolders } from '../../src/health/disk.ts';
-import { Monitor } from '../../src/health/monitor.ts';
+import { createMonitor, type Monitor } from '../../src/health/monitor.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/operator-pause.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
@@ -33,7 +33,7 @@ let opened: string[];
 let commands: string[];
 
 function start(folders: DiskFolders = {}): void {
-  monitor = new Monitor({
+  monitor = createMonitor({
     detections: { path: store.path, reader: () => reader() },
     access: { read: (use) => accessReader.read(use), check: () => accessReader.check() },
     conditions,

@@ -178,8 +178,5 @@ test('refusals are counted by key only for keys that exist', async () => {
   for (const text of [wrong, wrong.replace(/_live_[^_]+/, `_live_${id}`)])
     assert.equal(await statusOf(ONE, text), 401);
   assert.equal(await statusOf('/v1/detections?x=1', key), 400);
-  assert.deepEqual(refused, [
-    [id, 'unauthorized'],
-    [id, 'invalid_request'],
-  ]);
+  assert.deepEqual(refused.flat(), [id, 'unauthorized', id, 'invalid_request']);
 });
