@@ -76,8 +76,7 @@ export function writeEntry(db: Database, before: AuditedState, doing: Doing, now
   const changes = [...changesBetween(before, auditedState(db)), ...requests.map(requested)];
   if (changes.length === 0) return;
   const entry = (db.prepare<[], number>(SELECT_LAST).pluck().get() ?? 0) + 1;
-  const texts = { operation: JSON.stringify(doing), changes: JSON.stringify(changes) };
-  const stored = { entry, at: nowMs, ...texts };
+  const stored = { entry, at: nowMs, operation: JSON.stringify(doing), changes: JSON.stringify(changes) };
   db.prepare(INSERT_ENTRY).run({ ...stored, checksum: checksumOf(stored) });
 }
 

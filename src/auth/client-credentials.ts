@@ -100,8 +100,7 @@ export function grantToken(
     const description = `scope: must be a space-separated subset of the scopes of the key. The key has: ${has}`;
     return { kind: 'invalid_scope', description } as const;
   }
-  const access_token = tokens.issue(key, scopes, nowMs);
-  return { kind: 'granted', key_id: key.id, access_token, scopes } as const;
+  return { kind: 'granted', key_id: key.id, access_token: tokens.issue(key, scopes, nowMs), scopes } as const;
 }
 
 function provenKey(store: AccessReader, { id, secret }: ClientCredentials): StoredKey | null {

@@ -3,7 +3,7 @@
  * existing one or brings a revoked key back. Differences are reported, so that the file can be corrected.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { listed, misconfigured, Refused } from '../refused.ts';
+import { listed, misconfigured, reasonIfRefused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { addAccount, findAccount, type NewAccount } from './accounts.ts';
 import { addKey, findKey, isRemoved, keyHash, type NewKey, type NewKeyTerms } from './keys.ts';
@@ -43,8 +43,7 @@ function createMissing(db: Database, seeds: Seeds, nowMs: number) {
     try {
       add();
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
-      problems.push(`${place}.${blamed}: ${error.message}`);
+      problems.push(`${place}.${blamed}: ${reasonIfRefused(error)}`);
     }
   };
   for (const seed of seeds.accounts) {

@@ -58,10 +58,7 @@ export const expectedText = (encoding: string) => `${encoding} text`;
 const REPLACEMENT = '\ufffd';
 const REPLACEMENT_BYTES = Buffer.from(REPLACEMENT).toString('latin1');
 
-/**
- * Lines are counted from 1. Each block ends with a newline, except perhaps the last one of a file.
- * @param encoding of the file, for errors
- */
+/** Lines are counted from 1. Each block ends with a newline, except perhaps the last one of a file. */
 export async function* wholeLines(chunks: AsyncIterable<Buffer>, encoding = 'UTF-8'): AsyncGenerator<Lines> {
   let rest: Buffer[] = [];
   let restBytes = 0;

@@ -226,10 +226,7 @@ async function unwritable(folder: string | undefined, nowMs: number): Promise<st
 
 const newestDoneOf = (db: Database) => perExport((name) => newestDone(db, name));
 
-/**
- * The detail of "clock wrong"; null if no error is known. Only the ends of windows prove that the clock is behind: the
- * agency names windows by its own clock. Delivery times come from ours, and would keep a jump ahead that was corrected.
- */
+/** The detail of "clock wrong"; null if no error is known. Why the ends of windows tell: windows/ledger.ts. */
 function clockProblem(ends: NewestDone, nowMs: number): string | null {
   const newestEndMs = Math.max(...EXPORT_NAMES.map((name) => ends[name] ?? 0));
   if (nowMs >= newestEndMs - CLOCK_TOLERANCE_MS) return null;

@@ -132,10 +132,8 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
   function begin(connection: Connection, { response, answer }: Turn): void {
     const request = response.req;
     const { socket, headers } = request;
-    // RFC 9112, 6.3.
-    const hasBody = 'content-length' in headers || 'transfer-encoding' in headers;
-    // While it is answered it is not closed for others.
-    if (hasBody) setWaiting(connection, request);
+    // While it is answered it is not closed for others, once it has its body (RFC 9112, 6.3).
+    if ('content-length' in headers || 'transfer-encoding' in headers) setWaiting(connection, request);
     else waiting.delete(connection);
     response.on('close', () => {
       connection.turns.shift();

@@ -39,6 +39,11 @@ export const AS_OF = nullable(
   'End of the newest finished export window; the earliest across the content types read. Data up to this time has been read, except windows listed in data_gaps (GET /v1/me) and late windows. Null while an export has no finished window.',
 );
 
+/** A record with the same names. */
+export function mapped<Given, Made>(record: Readonly<Record<string, Given>>, make: (one: Given) => Made) {
+  return Object.fromEntries(Object.entries(record).map(([name, one]) => [name, make(one)]));
+}
+
 /** The names of components: `Text` for `text`. */
 export const pascalCase = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 

@@ -44,10 +44,8 @@ export function createDailyRows(stored: readonly UsedRows[] = []) {
 
   for (const { day, holder, id, rows } of stored) addOn(day, holder, id, rows);
   return {
-    used: (holder: RowHolder, id: string, nowMs: number) =>
-      days.get(dayOf(nowMs))?.get(`${holder}:${id}`)?.rows ?? 0,
-    add: (holder: RowHolder, id: string, rows: number, nowMs: number) =>
-      addOn(dayOf(nowMs), holder, id, rows),
+    used: (by: RowHolder, id: string, nowMs: number) => days.get(dayOf(nowMs))?.get(`${by}:${id}`)?.rows ?? 0,
+    add: (by: RowHolder, id: string, rows: number, nowMs: number) => addOn(dayOf(nowMs), by, id, rows),
     all: () => [...days.values()].flatMap((counts) => [...counts.values()]),
   };
 }

@@ -5,6 +5,7 @@ import {
   type Header,
   type Headers,
   header,
+  mapped,
   optional,
   ref,
   type Success,
@@ -109,7 +110,7 @@ function success(answer: Success, rate: RateHeaders, common: Headers): Response 
   const content =
     schema === undefined
       ? Object.fromEntries(files.map((type) => [type, bytes]))
-      : { 'application/json': { schema: ref(schema), examples: values(examples) } };
+      : { 'application/json': { schema: ref(schema), examples: mapped(examples, (value) => ({ value })) } };
   const hasBody = Object.keys(content).length > 0;
   return {
     description,
@@ -133,16 +134,12 @@ function problem(
 ): Response {
   const example = (code: ProblemCode) =>
     JSON.parse(problemAnswer({ code, detail: PROBLEMS[code].example, ...own }, REQUEST_ID, EXAMPLE_URL).body);
-  const examples = values(Object.fromEntries(codes.map((code) => [code, example(code)])));
+  const examples = Object.fromEntries(codes.map((code) => [code, { value: example(code) }]));
   return {
     description: codes.map((code) => PROBLEMS[code].title).join('; '),
     headers: { ...commonHeaders('no-store'), ...rateHeaders(rate), ...headers },
     content: { [PROBLEM_CONTENT_TYPE]: { schema: ref('Problem'), examples } },
   };
-}
-
-function values(examples: Readonly<Record<string, unknown>>): Record<string, { value: unknown }> {
-  return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
 }
 
 function commonHeaders(cacheControl: string): Headers {
@@ -159,7 +156,7 @@ function commonHeaders(cacheControl: string): Headers {
 function rateHeaders(rate: RateHeaders): Headers {
   if (rate === 'never') return {};
   const required = rate === 'always';
-  return Object.fromEntries(Object.entries(RATE).map(([name, kind]) => [name, { required, ...kind }]));
+  return mapped(RATE, (kind) => ({ required, ...kind }));
 }
 
 /** As the document prints it, with its path and method. */
@@ -194,11 +191,8 @@ function operationOf(endpoint: Endpoint) {
 
 /** HEAD: the same statuses and headers, without a body. */
 function headOf(operation: Operation, operationId: string): Operation {
-  const responses = Object.entries(operation.responses).map(([status, { description, headers }]) => [
-    status,
-    { description, headers },
-  ]);
-  return { ...operation, method: 'head', operationId, responses: Object.fromEntries(responses) };
+  const responses = mapped(operation.responses, ({ description, headers }) => ({ description, headers }));
+  return { ...operation, method: 'head', operationId, responses };
 }
 
 function securityOf(endpoint: Endpoint) {

@@ -141,7 +141,6 @@ function ofEachType(suffix: string, event: boolean): Record<string, TSchema> {
 }
 
 function named(schemas: TProperties): TProperties {
-  return Object.fromEntries(
-    Object.entries(schemas).map(([name, schema]) => [name, { ...schema, $id: componentId(name) }]),
-  );
+  const own = Object.entries(schemas).map(([name, schema]) => [name, { ...schema, $id: componentId(name) }]);
+  return Object.fromEntries(own);
 }

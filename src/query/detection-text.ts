@@ -28,10 +28,7 @@ export const DETECTIONS_COLUMNS = `CAST(group_concat(${BODY}, ',') AS BLOB) AS d
 /** What {@link DETECTIONS_COLUMNS} gives; null: there are no rows. */
 export type DetectionTexts = Readonly<{ data: Buffer | null; places: string; seals: string }>;
 
-/**
- * @param data is overwritten
- * @returns detections as JSON texts, with commas between them, in the same memory; @throws DatabaseDamage
- */
+/** @returns detections as JSON texts, with commas between them, in the memory of `data`; @throws DatabaseDamage */
 export function detectionsOf(data: Buffer, { places, seals }: DetectionTexts): Buffer {
   const lengths = requireChecksums(data, numbersOf(places), seals);
   let row = 0;

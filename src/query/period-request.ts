@@ -92,10 +92,7 @@ export type PeriodRequest = ReturnType<typeof readPeriodRequest>;
 export const START_AGAIN =
   ". If the key's subscriptions changed since the first page, start again without a cursor";
 
-/**
- * @param raw the query string without its `?`; @param enabled content types whose export is switched on
- * @throws Refused `invalid_request`
- */
+/** @param raw without the `?`; @param enabled types whose export is switched on; @throws Refused `invalid_request` */
 export function readPeriodRequest(raw: string, reader: PeriodReader, enabled: ReadonlySet<ContentType>) {
   const asked = readParameters(raw, PERIOD_PARAMETERS);
   const again = asked.cursor === null ? '' : START_AGAIN;

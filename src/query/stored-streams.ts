@@ -109,10 +109,7 @@ export function streamValues(streams: readonly { readonly ordinal: number }[]): 
   return values;
 }
 
-/**
- * Prepared statements, cached for each database.
- * @param render by what the statements differ in, such as the number of streams and the filters
- */
+/** Prepared statements, cached for each database. @param render by what they differ in, such as the number of streams */
 export function statementFamily<Row, Shape extends readonly unknown[]>(
   render: (...shape: Shape) => string,
 ): (db: Database, ...shape: Shape) => Statement<Row> {

@@ -26,10 +26,7 @@ export type ResettableStatus = Extract<WindowStatus, 'failed' | 'abandoned'>;
 export const isHistory = (windowStartMs: number, readAtMs: number): boolean =>
   readAtMs - (windowStartMs + WINDOW_MS) > HISTORY_AFTER_MS;
 
-/**
- * What to do with a file that arrives for a window in this status.
- * @param failedWindows the operator's setting for failed windows
- */
+/** What to do with a file that arrives for a window in this status, by the operator's setting for failed windows. */
 export function arrival(status: WindowStatus | undefined, failedWindows: 'hold' | 'read'): 'read' | 'hold' {
   // The operator decides: the file may be as wrong as the one before it.
   if (status === 'failed') return failedWindows;
