@@ -5,14 +5,7 @@
 import { crc32 } from 'node:zlib';
 import { BANDS, bandStep } from './band.ts';
 import { type ContentType, perContentType, TYPE_RULES } from './content-type.ts';
-import {
-  columnOf,
-  type DetectionMembers,
-  type ExportRow,
-  FIELDS,
-  type FieldType,
-  NULLABLE_OBJECTS,
-} from './fields.ts';
+import { columnOf, type DetectionMembers, type ExportRow, FIELDS, NULLABLE_OBJECTS } from './fields.ts';
 
 /** Marks in stored text where the base address is inserted when a row is read. JSON text has no such character. */
 export const BASE_URL_MARK = '\u0001';
@@ -114,7 +107,7 @@ interface Member {
   /** What precedes the value: a comma, the name, a colon. */
   readonly before: string;
   readonly column: string;
-  readonly type: FieldType | 'object';
+  readonly type: (typeof FIELDS)[number]['type'] | 'object';
   readonly members: readonly Member[];
   /** The column whose absence makes the object null. */
   readonly nullBy: string | null;

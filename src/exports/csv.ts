@@ -9,15 +9,7 @@ import type { ExportName } from '../detection/content-type.ts';
 import { nearest } from '../nearest.ts';
 import { IGNORED_COLUMNS_MAX, isChecked, type RawRow } from './check-row.ts';
 import { EXPORT_COLUMNS, exportColumn } from './columns.ts';
-import {
-  badFile,
-  badRow,
-  decodedChunks,
-  expectedText,
-  LINE_BYTES_MAX,
-  type RawEntry,
-  wholeLines,
-} from './lines.ts';
+import { badFile, badRow, decodedChunks, LINE_BYTES_MAX, type RawEntry, wholeLines } from './lines.ts';
 import { type ColumnReader, columnReader, type Mapping, originOf, type Reader } from './mapping.ts';
 
 /** Both bound the memory of a group: a row may have a mebibyte. */
@@ -48,7 +40,7 @@ export async function* csvEntries(
       else {
         const { line, expected, text } = some;
         const what_to_do = `If the file has another encoding, such as windows-1252, set csv = { encoding = "windows-1252" } in [exports.${exportName}].`;
-        const more = expected === expectedText('UTF-8') ? { what_to_do } : {};
+        const more = expected === 'UTF-8 text' ? { what_to_do } : {};
         return void unreadable.push(badFile(line, expected, text, more));
       }
     }

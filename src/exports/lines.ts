@@ -52,9 +52,6 @@ export async function* decodedChunks(chunks: AsyncIterable<Buffer>, encoding: st
   yield encoded(decoder.decode());
 }
 
-/** What is expected of bytes that are not text in an encoding. */
-export const expectedText = (encoding: string) => `${encoding} text`;
-
 const REPLACEMENT = '\ufffd';
 const REPLACEMENT_BYTES = Buffer.from(REPLACEMENT).toString('latin1');
 
@@ -112,7 +109,7 @@ function* decoded(block: Buffer, firstLine: number, encoding: string): Generator
     const bytes = block.subarray(at, end);
     yield isUtf8(bytes)
       ? { kind: 'lines', first_line: line, block: bytes }
-      : { kind: 'bad', line, expected: expectedText(encoding), text: bytes.toString('utf8') };
+      : { kind: 'bad', line, expected: `${encoding} text`, text: bytes.toString('utf8') };
     at = end;
   }
   return line;

@@ -1,12 +1,6 @@
 /** The bodies of errors: problem documents (RFC 9457), and those of the token endpoint (RFC 6749, 5.2). */
 import { Type } from '@sinclair/typebox';
-import {
-  OAUTH_ERRORS,
-  type OAuthErrorCode,
-  PROBLEM_CONTENT_TYPE,
-  PROBLEMS,
-  type ProblemCode,
-} from '../problem-titles.ts';
+import { OAUTH_ERRORS, PROBLEM_CONTENT_TYPE, PROBLEMS, type ProblemCode } from '../problem-titles.ts';
 import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { DAMAGE_RETRY_SECONDS } from '../store/detections-reader.ts';
@@ -45,7 +39,7 @@ export function retryAfter(error: unknown): string[] {
   return seconds === null ? [] : ['Retry-After', `${seconds}`];
 }
 
-export function oauthError(error: OAuthErrorCode, description: string): Answer {
+export function oauthError(error: keyof typeof OAUTH_ERRORS, description: string): Answer {
   const body = JSON.stringify({ error, error_description: description });
   return { status: OAUTH_ERRORS[error], code: error, body };
 }

@@ -91,7 +91,7 @@ export function validityError(
     : `${certificate}: the certificate expires at ${formatMs(validToMs)}`;
 }
 
-export interface TlsRenewalOptions {
+export interface RenewalOptions {
   readonly pair: TlsPair;
   readonly onRenewed: (pair: TlsPair) => void;
   readonly conditions: Pick<Conditions, 'set'>;
@@ -108,7 +108,7 @@ const CHECKS_BEFORE_WARNING = 2;
  * files are compared by content: this detects a rename, a changed link and writing in place, on any file system. While a
  * renewal is being written they do not match, so an error is reported once it persists for two checks.
  */
-export function watchTlsPair(options: TlsRenewalOptions) {
+export function watchTlsPair(options: RenewalOptions) {
   const { onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
   let { pair } = options;
   const { paths } = pair;

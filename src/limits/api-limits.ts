@@ -46,9 +46,5 @@ export const WAIT_SECONDS_MAX = 60;
 /** How long clients may cache `/v1/me`. */
 export const ME_CACHE_SECONDS = 60;
 
-/** Files, that is exports and deliveries, come with a later version. */
-export const DAILY_FILE_ROWS = 0;
-export const EXPORTS_PER_DAY = 0;
-
 /** The window in which requests are counted. */
 export const RATE_WINDOW_MS = MINUTE_MS;

@@ -19,7 +19,7 @@ import {
   type PageQuery,
   type Stored,
   type StoredStream,
-  statementFamily,
+  statementsOf,
   storedStreams,
   streamArms,
   streamValues,
@@ -182,7 +182,7 @@ export const rawRowsSql = (streams: number): string =>
 type PageText = Readonly<{ data: Buffer | null; last: number | null; rows: number; seals: string }>;
 
 type MatchingText = PageText & Readonly<{ places: string; moved: number }>;
-const pageText = statementFamily<MatchingText, Parameters<typeof pageTextSql>>(pageTextSql);
+const pageText = statementsOf<MatchingText, Parameters<typeof pageTextSql>>(pageTextSql);
 const rangeText = preparedOnce<PageText>(RANGE_TEXT);
-const scanBound = statementFamily<{ position: number }, [number]>(scanBoundSql);
-const rawRows = statementFamily<{ rows: number }, [number]>(rawRowsSql);
+const scanBound = statementsOf<{ position: number }, [number]>(scanBoundSql);
+const rawRows = statementsOf<{ rows: number }, [number]>(rawRowsSql);

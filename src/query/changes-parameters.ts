@@ -2,8 +2,8 @@
 import { Type } from '@sinclair/typebox';
 import { SINCE_AGE_MAX_MS } from '../limits/api-limits.ts';
 import type { StreamPosition } from '../log/version-epoch.ts';
-import { LIMIT, LIST_PARAMETERS } from './filters.ts';
-import { type DocumentedParameter, invalid, readParameters } from './parameters.ts';
+import { type DocumentedTable, LIMIT, LIST_PARAMETERS } from './filters.ts';
+import { invalid, readParameters } from './parameters.ts';
 import { INSTANT, text } from './value-kinds.ts';
 
 export const CHANGES_PARAMETERS = {
@@ -20,9 +20,9 @@ export const CHANGES_PARAMETERS = {
   },
   limit: LIMIT,
   ...LIST_PARAMETERS,
-} satisfies Record<string, DocumentedParameter>;
+} satisfies DocumentedTable;
 
-export type ChangesParameters = ReturnType<typeof parseChangesParameters>;
+export type ChangesParameters = ReturnType<typeof parseChanges>;
 
 /** Where in the stream a page starts: after a position, or with the first change delivered at or after a time. */
 export type StreamStart = ChangesParameters['start'];
@@ -32,7 +32,7 @@ export type StreamStart = ChangesParameters['start'];
  * @param lastEventId a cursor with which an event stream goes on: `since` does not count then
  * @throws Refused `invalid_request`
  */
-export function parseChangesParameters(
+export function parseChanges(
   raw: string,
   nowMs: number,
   decodeCursor: (cursor: string) => StreamPosition,

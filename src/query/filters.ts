@@ -15,7 +15,7 @@ import { type DocumentedParameter, defaulted, list, single, type ValuesOf } from
 import { KNOWN_PATHS, parseFields } from './projection.ts';
 import { BOOLEAN, choice, DOMAIN, integer, shortText } from './value-kinds.ts';
 
-type Table = Readonly<Record<string, DocumentedParameter>>;
+export type DocumentedTable = Readonly<Record<string, DocumentedParameter>>;
 
 export const SCHEMA_VERSION = 'v1';
 
@@ -36,7 +36,7 @@ export const VIEW_PARAMETERS = {
     description: 'The default and only value.',
     example: SCHEMA_VERSION,
   },
-} satisfies Table;
+} satisfies DocumentedTable;
 
 /** The parameters of the schema endpoint. */
 export const SCHEMA_PARAMETERS = { schema_version: VIEW_PARAMETERS.schema_version };
@@ -53,7 +53,7 @@ export const STREAM_PARAMETERS = {
     description: 'A content type that the key can read. Default: all of them.',
     example: 'text',
   },
-} satisfies Table;
+} satisfies DocumentedTable;
 
 export type StreamSelection = ValuesOf<typeof STREAM_PARAMETERS>;
 
@@ -106,7 +106,7 @@ export const FILTER_PARAMETERS = {
     example: 'urn:newsml:agency.example:20261121:story-1',
   },
   article_id: { ...NUMBER, description: 'Matches `article.id`.', example: 456 },
-} satisfies Table;
+} satisfies DocumentedTable;
 
 /** Null: the filter was not sent. */
 export type DetectionFilters = ValuesOf<typeof FILTER_PARAMETERS>;

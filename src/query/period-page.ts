@@ -27,7 +27,7 @@ import {
   NO_ROWS,
   type PageQuery,
   type Stored,
-  statementFamily,
+  statementsOf,
   storedStreams,
   streamArms,
   streamValues,
@@ -200,11 +200,11 @@ function union(streams: number, columns: string, where: string, conditions = '')
 }
 
 type PageTexts = DetectionTexts & Readonly<{ rows: number; second: number | null }>;
-const pageText = statementFamily<PageTexts, Parameters<typeof pageSql>>(pageSql);
-const secondAt = statementFamily<{ second: number }, Parameters<typeof secondAtSql>>(secondAtSql);
-const rowsBefore = statementFamily<{ rows: number }, [number]>(rowsBeforeSql);
-const idAt = statementFamily<{ id: string }, [number]>(idAtSql);
-const more = statementFamily<{ more: number }, [number]>(moreSql);
+const pageText = statementsOf<PageTexts, Parameters<typeof pageSql>>(pageSql);
+const secondAt = statementsOf<{ second: number }, Parameters<typeof secondAtSql>>(secondAtSql);
+const rowsBefore = statementsOf<{ rows: number }, [number]>(rowsBeforeSql);
+const idAt = statementsOf<{ id: string }, [number]>(idAtSql);
+const more = statementsOf<{ more: number }, [number]>(moreSql);
 
 export const DATA_START = `
   SELECT min(first_detected_at) AS start FROM detection WHERE place >> 34 = ${asItComes('@ordinal')}`;

@@ -5,15 +5,8 @@ import { PERIOD_DAYS_MAX, PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/a
 import { zoneId, zoneName } from '../time-zone.ts';
 import { isDay } from '../zone-days.ts';
 import { hashRequest } from './cursors.ts';
-import { FILTER_PARAMETERS, LIMIT, LIST_PARAMETERS } from './filters.ts';
-import {
-  type DocumentedParameter,
-  defaulted,
-  invalid,
-  readParameters,
-  single,
-  type ValuesOf,
-} from './parameters.ts';
+import { type DocumentedTable, FILTER_PARAMETERS, LIMIT, LIST_PARAMETERS } from './filters.ts';
+import { defaulted, invalid, readParameters, single, type ValuesOf } from './parameters.ts';
 import type { PeriodEnd } from './period.ts';
 import { type ReadableSubscription, selectStreams } from './streams.ts';
 import { choice, INSTANT_EXPECTED, readInstant, text } from './value-kinds.ts';
@@ -78,15 +71,13 @@ export const PERIOD_PARAMETERS = {
     example: 'AQ9cVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
   },
   ...LIST_PARAMETERS,
-} satisfies Record<string, DocumentedParameter>;
+} satisfies DocumentedTable;
 
 /** Who asks: the account of the key, and what the key reads. */
 export interface PeriodReader {
   readonly account: { readonly id: string };
   readonly subscriptions: readonly (ReadableSubscription & { readonly time_zone: string })[];
 }
-
-export type PeriodRequest = ReturnType<typeof readPeriodRequest>;
 
 /** Added for a walk that must end: repeating the request would not help. */
 export const START_AGAIN =

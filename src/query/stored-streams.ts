@@ -110,7 +110,7 @@ export function streamValues(streams: readonly { readonly ordinal: number }[]): 
 }
 
 /** Prepared statements, cached for each database. @param render by what they differ in, such as the number of streams */
-export function statementFamily<Row, Shape extends readonly unknown[]>(
+export function statementsOf<Row, Shape extends readonly unknown[]>(
   render: (...shape: Shape) => string,
 ): (db: Database, ...shape: Shape) => Statement<Row> {
   const byShape = new BoundedMap<string, (db: Database) => Statement<Row>>(SHAPES_MAX);

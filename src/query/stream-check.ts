@@ -11,13 +11,7 @@
 import { type Database, preparedOnce } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
-import {
-  checkStreams,
-  type StoredStream,
-  statementFamily,
-  streamArms,
-  streamValues,
-} from './stored-streams.ts';
+import { checkStreams, type StoredStream, statementsOf, streamArms, streamValues } from './stored-streams.ts';
 
 /** By ordinal of a stream: how many of its rows are at or before a position. */
 type Edges = ReadonlyMap<number, number>;
@@ -112,5 +106,5 @@ export const edgeSql = (streams: number) => streamArms(streams, edgeOf).join(' U
 
 export const LAST_DELIVERED = 'SELECT last_position FROM delivery ORDER BY first_position DESC LIMIT 1';
 
-const edge = statementFamily<Edge, [number]>(edgeSql);
+const edge = statementsOf<Edge, [number]>(edgeSql);
 const lastDelivered = preparedOnce<{ last_position: number }>(LAST_DELIVERED);

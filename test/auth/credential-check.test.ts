@@ -7,12 +7,7 @@ import { test } from 'node:test';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { addAccount, setAccount } from '../../src/auth/accounts.ts';
 import { grantToken } from '../../src/auth/client-credentials.ts';
-import {
-  authenticate,
-  type Credential,
-  claimedKeyId,
-  readCredential,
-} from '../../src/auth/credential-check.ts';
+import { authenticate, claimedKeyId, readCredential } from '../../src/auth/credential-check.ts';
 import { createKey, hashKey } from '../../src/auth/key-form.ts';
 import { addKey, revokeKey, setKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
@@ -27,7 +22,7 @@ import { testFolder } from '../support/test-folder.ts';
 
 const TERMS = { account_id: 'acme', prefix: 'ww', name: 'x', scopes: [], subscriptions: [] };
 
-const ask = (key: string, address = HERE, nowMs = NOW_MS): Credential =>
+const ask = (key: string, address = HERE, nowMs = NOW_MS) =>
   authenticate(store, readCredential(`Bearer ${key}`), address, nowMs);
 
 test('Bearer is read in any case; a malformed header or credential is 401', () => {

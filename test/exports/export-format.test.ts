@@ -110,15 +110,11 @@ test('a line has at most 1 MiB; where bad rows are skipped, so is a longer one o
 });
 
 test('rows of a backfill are estimated by default; its times are at most a day after the time of reading', async () => {
-  const rows = [
-    newRow(),
-    newRow({ first_detected_estimated: false }),
-    newRow({ first_detected_estimated: true }),
-  ];
+  const given = [{}, { first_detected_estimated: false }, { first_detected_estimated: true }];
+  const rows = given.map((members) => newRow(members));
   const backfill = { windowMs: null };
-  const estimated = (await applied('ndjson', ndjson(rows), rows, backfill)).map(
-    (match) => match.first_detected_estimated,
-  );
+  const matches = await applied('ndjson', ndjson(rows), rows, backfill);
+  const estimated = matches.map((match) => match.first_detected_estimated);
   assert.deepEqual(estimated, [true, false, true]);
   const at = (ms: number) => newRow({ first_detected_at: formatMs(ms), last_scored_at: formatMs(ms) });
   const near = [at(Date.now() + DAY_MS - 60_000)];

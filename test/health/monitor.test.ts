@@ -95,11 +95,11 @@ test('notices finished windows, and a pause, at once', () => {
 test('is degraded 45 to 50 minutes after the last window, until one finishes', () => {
   for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - WINDOW_MS);
   start();
-  assert.equal(monitor.health().status, 'ok');
-  nowMs = NOW + 45 * MINUTE_MS;
-  assert.equal(monitor.health().status, 'ok');
-  nowMs = NOW + 49 * MINUTE_MS;
-  assert.equal(monitor.health().status, 'ok', 'the last check was four minutes ago');
+  // The last check is then four minutes ago.
+  for (const minutes of [0, 45, 49]) {
+    nowMs = NOW + minutes * MINUTE_MS;
+    assert.equal(monitor.health().status, 'ok', `${minutes} minutes`);
+  }
   nowMs = NOW + 50 * MINUTE_MS;
   const { status, alerts } = monitor.health();
   assert.deepEqual([status, alerts.page_worthy], ['degraded', 2]);

@@ -46,12 +46,8 @@ test('the link alone serves the photo, with headers for caching', async () => {
   const response = await server.get(photoPath(KEY, 5));
   assert.equal(response.status, 200);
   assert.deepEqual(await bytesOf(response), PHOTO);
-  assert.deepEqual(headersOf(response, 'content-type content-length content-range accept-ranges'), [
-    'image/jpeg',
-    `${PHOTO.length}`,
-    null,
-    'bytes',
-  ]);
+  const headers = headersOf(response, 'content-type content-length content-range accept-ranges');
+  assert.deepEqual(headers, ['image/jpeg', `${PHOTO.length}`, null, 'bytes']);
   assert.deepEqual(headersOf(response, 'cache-control x-content-type-options'), [IMMUTABLE, 'nosniff']);
 });
 
@@ -133,11 +129,8 @@ test('one byte range is 206 with that part', async () => {
     const response = await server.get(photoPath(KEY, 5), undefined, { headers: { range } });
     assert.equal(response.status, 206, range);
     assert.deepEqual(await bytesOf(response), PHOTO.subarray(start, end), range);
-    assert.deepEqual(headersOf(response, 'content-range content-length content-type'), [
-      `bytes ${start}-${end - 1}/${size}`,
-      `${end - start}`,
-      'image/jpeg',
-    ]);
+    const headers = headersOf(response, 'content-range content-length content-type');
+    assert.deepEqual(headers, [`bytes ${start}-${end - 1}/${size}`, `${end - start}`, 'image/jpeg']);
   }
 });
 

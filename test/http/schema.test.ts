@@ -60,18 +60,10 @@ test('If-None-Match with the current ETag is 304, with its headers and without a
 test('If-None-Match is compared weakly, in lists, and supports *; a malformed one matches nothing', async () => {
   const etag = await currentEtag();
   const bare = etag.slice(1, -1);
-  const named = [
-    etag,
-    `W/${etag}`,
-    '*',
-    ' * ',
-    `"a", ${etag}`,
-    `"a","b, c" ,\tW/${etag} , "d"`,
-    `,, ${etag}`,
-  ];
+  const named = [etag, `W/${etag}`, '*', ' * ', `"a", ${etag}`, `"a","b, c" ,\tW/${etag} , "d"`];
   const malformed = [bare, `w/${etag}`, `W/ ${etag}`, `"${bare}`, `${etag}x`, `${etag} "a"`, `"a ${etag}`];
   for (const [status, headers] of [
-    [304, [...named, `nonsense, ${etag}`]],
+    [304, [...named, `,, ${etag}`, `nonsense, ${etag}`]],
     [200, [...malformed, '"a"', '"*"', `"a,${bare}"`, '', ',', '""', '*x', 'nonsense']],
   ] as const)
     for (const header of headers)

@@ -5,11 +5,7 @@ import { monotonicMs } from '../../clock.ts';
 import { STREAMS_MAX, WAIT_SECONDS_MAX } from '../../limits/api-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import { type ChangesPage, type ChangesQuery, readPageFrom } from '../../query/changes-page.ts';
-import {
-  CHANGES_PARAMETERS,
-  type ChangesParameters,
-  parseChangesParameters,
-} from '../../query/changes-parameters.ts';
+import { CHANGES_PARAMETERS, type ChangesParameters, parseChanges } from '../../query/changes-parameters.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { invalid } from '../../query/parameters.ts';
 import { selectStreams } from '../../query/streams.ts';
@@ -87,7 +83,7 @@ export const CHANGES: KeyedRoute = {
     const { accept = '', prefer, 'last-event-id': lastEventId } = request.headers;
     const asEvents = EVENTS_ASKED.test(accept);
     const resumed = asEvents ? lastEventId?.toString() : undefined;
-    const asked = parseChangesParameters(raw, nowMs, service.streamCursors.decode, resumed);
+    const asked = parseChanges(raw, nowMs, service.streamCursors.decode, resumed);
     const query = queryOf(service, asked, credential);
     await service.turns.take(credential.key_id);
     service.allowance.require(credential, nowMs);

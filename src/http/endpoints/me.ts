@@ -3,12 +3,7 @@ import { type TSchema, Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/credential-check.ts';
 import { SCOPES } from '../../auth/scopes.ts';
 import { type ContentType, streamName } from '../../detection/content-type.ts';
-import {
-  DAILY_FILE_ROWS,
-  DATA_GAPS_MAX,
-  EXPORTS_PER_DAY,
-  ME_CACHE_SECONDS,
-} from '../../limits/api-limits.ts';
+import { DATA_GAPS_MAX, ME_CACHE_SECONDS } from '../../limits/api-limits.ts';
 import { ROW_HOLDERS } from '../../limits/daily-rows.ts';
 import { GAP_STATUSES, readDataGaps } from '../../query/as-of.ts';
 import { SCHEMA_VERSION } from '../../query/filters.ts';
@@ -156,8 +151,9 @@ export const ME: KeyedRoute = {
       limits: {
         requests_per_minute: config.limits.requests_per_minute,
         daily_rows: allowance.rowsOf(credential),
-        daily_file_rows: DAILY_FILE_ROWS,
-        exports_per_day: EXPORTS_PER_DAY,
+        // Files, that is exports and deliveries, come with a later version.
+        daily_file_rows: 0,
+        exports_per_day: 0,
         throttled: throttle?.by ?? null,
         ...(throttle !== null && { throttled_until: formatMs(throttle.until_ms) }),
       },

@@ -4,12 +4,7 @@ import { formatAsOf } from '../../query/as-of.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../query/period.ts';
 import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
-import {
-  PERIOD_PARAMETERS,
-  type PeriodRequest,
-  readPeriodRequest,
-  START_AGAIN,
-} from '../../query/period-request.ts';
+import { PERIOD_PARAMETERS, readPeriodRequest, START_AGAIN } from '../../query/period-request.ts';
 import { reading } from '../../store/database.ts';
 import { formatSeconds, SECOND_MS } from '../../time.ts';
 import { AS_OF, closed, described, EXAMPLE_TIME, nullable, ref, TIMESTAMP } from '../description.ts';
@@ -90,7 +85,8 @@ export const PERIOD: KeyedRoute = {
 };
 
 /** A walk keeps the period and the time zone of its first page, though the clock and the key's rights move on. */
-function startOf({ queryCursors, detections }: Service, asked: PeriodRequest, nowMs: number) {
+function startOf(service: Service, asked: ReturnType<typeof readPeriodRequest>, nowMs: number) {
+  const { queryCursors, detections } = service;
   const { streams, resolved_zone: time_zone, zone } = asked;
   if (asked.cursor !== null) {
     const walk = queryCursors.decode(asked.cursor, asked.hash);
