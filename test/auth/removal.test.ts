@@ -61,9 +61,8 @@ describe('beside a running appliance', () => {
     const mine = newRow();
     const foreign = newRow({ subscription_id: 8001 });
     await apply([mine, newRow(), foreign, newRow({ subscription_id: 7002 })]);
-    await apply([
-      { ...mine, strength_score: 99, last_scored_at: String(mine.last_scored_at).replace(':00Z', ':30Z') },
-    ]);
+    const last_scored_at = String(mine.last_scored_at).replace(':00Z', ':30Z');
+    await apply([{ ...mine, strength_score: 99, last_scored_at }]);
     const since = `since=${new Date(Date.now() - 86_400_000).toISOString()}`;
     const own = await changes(since, appliance.key);
     assert.equal(own.data.length, 4);

@@ -96,9 +96,8 @@ test('a line has at most 1 MiB; where bad rows are skipped, so is a longer one o
   }
   const long = [rowOfBytes(most + 1), rowOfBytes(5_000_000)];
   const mixed = [newRow(), ...long, newRow(), ...long.slice(0, 1), newRow()];
-  const { result, skipped } = await readContent('ndjson.gz', packed('ndjson.gz', ndjson(mixed)), {
-    bad_rows: 'skip',
-  });
+  const content = packed('ndjson.gz', ndjson(mixed));
+  const { result, skipped } = await readContent('ndjson.gz', content, { bad_rows: 'skip' });
   assert.deepEqual([result.kind, result.counts.rows, skipped], ['read', 6, [2, 3, 5]]);
   // However well compressed.
   const endless = Buffer.alloc(64 * 1024 * 1024, 'x');

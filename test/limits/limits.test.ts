@@ -159,11 +159,8 @@ describe('the keeper of usage', () => {
   test('a failure and its end are reported once, and nothing is lost', async () => {
     const path = join(testFolder(), 'missing', 'usage');
     const failures: unknown[] = [];
-    const keeper = createUsageKeeper(
-      path,
-      () => '3',
-      (error) => failures.push(error === null ? null : errorCode(error)),
-    );
+    const onFailure = (error: unknown) => failures.push(error === null ? null : errorCode(error));
+    const keeper = createUsageKeeper(path, () => '3', onFailure);
     for (const _ of [1, 2]) await keeper.write();
     assert.deepEqual(failures, ['ENOENT']);
     mkdirSync(dirname(path));

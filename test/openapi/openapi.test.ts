@@ -106,11 +106,10 @@ test('the first server URL works, and every endpoint can answer 431', () => {
 
 test('its table of error codes has every code, its status, title and what to do', () => {
   const description = String(at('info').description);
-  for (const [code, { status, title }] of Object.entries(PROBLEMS))
-    assert.match(
-      description,
-      new RegExp(`^\\| \`${code}\` \\| ${status} \\| ${title} \\| \\S[^|]+ \\|$`, 'm'),
-    );
+  for (const [code, { status, title }] of Object.entries(PROBLEMS)) {
+    const row = new RegExp(`^\\| \`${code}\` \\| ${status} \\| ${title} \\| \\S[^|]+ \\|$`, 'm');
+    assert.match(description, row);
+  }
   assert.match(description, /last path segment of `type` is the error code: test that/);
 });
 

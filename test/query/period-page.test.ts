@@ -5,12 +5,7 @@ import fc from 'fast-check';
 import { streamName } from '../../src/detection/content-type.ts';
 import { CHUNK_ROWS } from '../../src/limits/api-limits.ts';
 import { filterSql } from '../../src/query/filters.ts';
-import {
-  type PeriodQuery,
-  readDataStarts,
-  readFirstDataStart,
-  readPeriodPage,
-} from '../../src/query/period-page.ts';
+import { readDataStarts, readFirstDataStart, readPeriodPage } from '../../src/query/period-page.ts';
 import type { PeriodSort } from '../../src/query/period-request.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -18,6 +13,8 @@ import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts'
 import { forAll } from '../support/for-all.ts';
 import { createTestStore, type TestRow, testId, testMatch, textRow } from '../support/store.ts';
 import { periodQuery } from '../support/streams.ts';
+
+type PeriodQuery = Parameters<typeof readPeriodPage>[1];
 
 const START = Date.parse('2026-11-20T08:00:00Z') / 1000;
 /** Some ids start with the same digits, so that the order of bytes differs from that of numbers. */

@@ -119,9 +119,8 @@ test('damage that SQLite does not detect is refused', () => {
 
 /** Runs SQL without updating an index, as if its page had been lost or changed. */
 function withoutIndex(store: TestStore, index: string, sql: string): void {
-  const written = String(
-    store.writer.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').pluck().get(index),
-  );
+  const select = store.writer.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').pluck();
+  const written = String(select.get(index));
   const define = (definition: string) =>
     changeDetections(store.folder, (db) => {
       db.unsafeMode().pragma('writable_schema = ON');
