@@ -7,7 +7,7 @@ import type { AskLab, AskOperation } from './admin/thread-messages.ts';
 import { createApplianceCopy } from './appliance-copy.ts';
 import { type ApplianceIngestOptions, startApplianceIngest } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
-import { Denials, readEnded } from './auth/denials.ts';
+import { createDenials, readEnded } from './auth/denials.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
 import { type Config, holdRules } from './config/load.ts';
@@ -15,7 +15,7 @@ import { createAlertCommand } from './health/alert-command.ts';
 import { createConditions } from './health/alert-conditions.ts';
 import { alertDocument } from './health/alert-texts.ts';
 import { diskFolders } from './health/disk.ts';
-import { Monitor } from './health/monitor.ts';
+import { createMonitor } from './health/monitor.ts';
 import type { Interventions } from './http/exchange.ts';
 import { startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
@@ -102,7 +102,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   undo.defer(copy.close);
   const ingest = startApplianceIngest(options, { ...stores, metrics: counters.metrics, copy }, undo);
   await ingest.begun;
-  const health = new Monitor({
+  const health = createMonitor({
     detections: { path: folder.detections, reader: stores.detections },
     access: stores.access,
     conditions,
@@ -264,7 +264,7 @@ type Opened = Awaited<ReturnType<typeof openFolder>>;
 
 /** What the threads and the server share. */
 function openStores(config: Config, { folder, access }: Opened, undo: AsyncDisposableStack) {
-  const denials = new Denials();
+  const denials = createDenials();
   // What access.db could not take before the last end.
   for (const ended of readEnded(folder)) denials.deny(ended);
   const reader = createDetectionsReader(folder.detections);

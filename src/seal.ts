@@ -15,8 +15,6 @@ export function deriveKey(secret: Buffer, label: string): Buffer {
 
 type Parts = readonly (string | Uint8Array)[];
 
-export type Seal = ReturnType<typeof createSeal>;
-
 /** @param key of {@link deriveKey}; @param signatureBytes 16 to 32 */
 export function createSeal(key: Uint8Array, signatureBytes = 32) {
   // With a key of plain bytes, Node prepares it for every signature, which takes five times as long.

@@ -96,7 +96,7 @@ export async function startAdmin(metrics: Metrics, options: AdminOptions) {
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
     // The console calculates ages with it, also in a lab.
     response.setHeader('Date', new Date(now()).toUTCString());
-    listener.connections.inTurn(request, response, async () => {
+    listener.connections.inTurn(response, async () => {
       const told = await answer(request, response).catch((error: unknown) => {
         log.error({ err: error }, 'a page of the administration failed');
         return plain(500, 'This page failed; see the log.');

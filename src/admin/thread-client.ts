@@ -3,7 +3,7 @@
  * it again.
  */
 import type { Worker } from 'node:worker_threads';
-import { Sessions } from '../auth/console-sessions.ts';
+import { createSessions } from '../auth/console-sessions.ts';
 import type { Denials } from '../auth/denials.ts';
 import type { IngestClient } from '../ingest/threads/ingest-client.ts';
 import type { Live } from '../operations/operation.ts';
@@ -47,7 +47,7 @@ export function createOperations(
   startThread = () => startWorker({ role: 'operations', settings: options.settings }),
 ) {
   const { settings, ingest, denials, onFault } = options;
-  const sessions = new Sessions();
+  const sessions = createSessions();
   let thread: (ThreadCalls<OperationsCalls> & { readonly worker: Worker }) | null = null;
   /** A request in the last moment would start the thread again, and the process would not end. */
   let isClosed = false;

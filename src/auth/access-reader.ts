@@ -32,7 +32,6 @@ export interface StoredKey extends Omit<Key, 'account_id' | 'subscriptions' | 'c
   readonly subscriptions: readonly Pick<Subscription, 'id' | 'name' | 'time_zone' | 'content_types'>[];
 }
 
-/** What proves a key. */
 export type KeyProof = Pick<StoredKey, 'hash' | 'prefix'>;
 
 export type AccessReader = ReturnType<typeof createAccessReader>;
@@ -110,7 +109,6 @@ export function createAccessReader(path: string) {
     hasKey: (keyId: string) => reading((from) => readProof(from, keyId) !== null),
     /** @throws Refused `unavailable` if keys cannot be read now */
     check: () => void reading((from) => readProof(from, '')),
-    /** Reads something else from the store. */
     read: <T>(use: (db: Database) => T) => reading(({ db }) => use(db)),
     /** The number of the last change of accounts, subscriptions and keys. */
     change: () => reading(({ db }) => readAccessState(db)?.change ?? 0),
@@ -118,9 +116,8 @@ export function createAccessReader(path: string) {
   };
 }
 
-export function unavailable(cause: unknown): Refused {
-  return new Refused('unavailable', 'Credentials cannot be verified right now. Try again later.', { cause });
-}
+export const unavailable = (cause: unknown): Refused =>
+  new Refused('unavailable', 'Credentials cannot be verified right now. Try again later.', { cause });
 
 function readProof({ selectProof }: OpenStore, id: string): KeyProof | null {
   const row = selectProof.get({ id });

@@ -20,7 +20,6 @@ export type Changes<Of> = { readonly [Member in keyof Of]?: Of[Member] | undefin
 /** Absent members get their default. */
 export type NewAccount = Pick<Account, 'id' | 'name'> &
   Changes<Pick<Account, 'daily_rows' | 'print_metadata'>>;
-export type AccountChanges = Changes<Omit<Account, 'id' | 'created_at'>>;
 
 const ACCOUNT = `json_object(${jsonMembers('id', 'name', 'daily_rows', 'suspended_at', 'created_at')},
   'print_metadata', json(iif(print_metadata, 'true', 'false')))`;
@@ -37,24 +36,19 @@ const UPDATE_ACCOUNT = `
 /** @throws Refused `failed` if the id exists */
 export function addAccount(db: Database, account: NewAccount, nowMs: number): Account {
   return writing(db, () => {
-    if (findAccount(db, account.id) !== null)
-      throw failed(
-        `account ${account.id} already exists. To change it, run: wirewatch account set ${account.id}`,
-      );
     const { id, name, daily_rows = null, print_metadata = false } = account;
-    const columns = { id, name, daily_rows, print_metadata: print_metadata ? 1 : 0 };
-    db.prepare(INSERT_ACCOUNT).run({ ...columns, created_at: nowMs });
+    if (findAccount(db, id) !== null)
+      throw failed(`account ${id} already exists. To change it, run: wirewatch account set ${id}`);
+    const terms = { name, daily_rows, print_metadata: Number(print_metadata) };
+    db.prepare(INSERT_ACCOUNT).run({ id, ...terms, created_at: nowMs });
     return getAccount(db, id);
   });
 }
 
-export function listAccounts(db: Database): Account[] {
-  return documents(db, SELECT_ACCOUNTS);
-}
+export const listAccounts = (db: Database) => documents<Account>(db, SELECT_ACCOUNTS);
 
-export function findAccount(db: Database, id: string): Account | null {
-  return documents<Account>(db, SELECT_ACCOUNT, { id })[0] ?? null;
-}
+export const findAccount = (db: Database, id: string): Account | null =>
+  documents<Account>(db, SELECT_ACCOUNT, { id })[0] ?? null;
 
 /** @throws Refused `failed` if it does not exist */
 export function getAccount(db: Database, id: string): Account {
@@ -65,12 +59,10 @@ export function getAccount(db: Database, id: string): Account {
   );
 }
 
-export function setAccount(db: Database, id: string, changes: AccountChanges): Account {
+export function setAccount(db: Database, id: string, changes: Changes<Omit<Account, 'id' | 'created_at'>>) {
   return writing(db, () => {
     const account = changed(getAccount(db, id), changes);
-    const { name, daily_rows, suspended_at } = account;
-    const print_metadata = account.print_metadata ? 1 : 0;
-    db.prepare(UPDATE_ACCOUNT).run({ id, name, daily_rows, print_metadata, suspended_at });
+    db.prepare(UPDATE_ACCOUNT).run({ ...account, print_metadata: Number(account.print_metadata) });
     return account;
   });
 }
@@ -88,18 +80,12 @@ export function suspendAccount(db: Database, id: string, nowMs: number): Account
   });
 }
 
-export function resumeAccount(db: Database, id: string): Account {
-  return setAccount(db, id, { suspended_at: null });
-}
+export const resumeAccount = (db: Database, id: string) => setAccount(db, id, { suspended_at: null });
 
 /** An account as `--json` prints it. */
-export function accountDocument(account: Account) {
-  const { id, name, daily_rows, print_metadata, suspended_at, created_at } = account;
+export function accountDocument({ suspended_at, created_at, ...account }: Account) {
   return {
-    id,
-    name,
-    daily_rows,
-    print_metadata,
+    ...account,
     status: suspended_at === null ? ('active' as const) : ('suspended' as const),
     suspended_at: suspended_at === null ? null : formatMs(suspended_at),
     created_at: formatMs(created_at),

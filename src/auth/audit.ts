@@ -12,11 +12,10 @@ import type { Doing } from './actor.ts';
 import { rightsOf } from './keys.ts';
 
 type Row = Readonly<Record<string, unknown>>;
-type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation';
 
 /** One thing that a transaction changed. */
 interface Change {
-  readonly subject: Subject;
+  readonly subject: 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation';
   /** Null: there is only one. */
   readonly id: string | number | null;
   readonly change: 'added' | 'changed' | 'removed' | 'asked for';
@@ -77,8 +76,7 @@ export function writeEntry(db: Database, before: AuditedState, doing: Doing, now
   const changes = [...changesBetween(before, auditedState(db)), ...requests.map(requested)];
   if (changes.length === 0) return;
   const entry = (db.prepare<[], number>(SELECT_LAST).pluck().get() ?? 0) + 1;
-  const texts = { operation: JSON.stringify(doing), changes: JSON.stringify(changes) };
-  const stored = { entry, at: nowMs, ...texts };
+  const stored = { entry, at: nowMs, operation: JSON.stringify(doing), changes: JSON.stringify(changes) };
   db.prepare(INSERT_ENTRY).run({ ...stored, checksum: checksumOf(stored) });
 }
 
@@ -87,9 +85,8 @@ const NAMED_MAX = 10;
 
 type StoredEntry = Readonly<Record<'entry' | 'at', number> & Record<'operation' | 'changes', string>>;
 
-function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
-  return crc32(JSON.stringify([entry, at, operation, changes]));
-}
+const checksumOf = ({ entry, at, operation, changes }: StoredEntry): number =>
+  crc32(JSON.stringify([entry, at, operation, changes]));
 
 /**
  * @param span of time: `[from, to)`, epoch milliseconds
@@ -135,8 +132,7 @@ function entryOf({ entry, at, operation, changes }: StoredEntry) {
 
 /** Accounts first, then subscriptions, then keys. */
 function changesBetween(before: AuditedState, after: AuditedState): Change[] {
-  const touched = [...new Set([...before.keys(), ...after.keys()])];
-  return touched
+  return [...new Set([...before.keys(), ...after.keys()])]
     .filter((name) => before.get(name) !== after.get(name))
     .map((name) => {
       const [subject, id] = JSON.parse(name);
@@ -162,23 +158,21 @@ function viewOf(raw: string | undefined): Row | null {
   return Object.fromEntries(members.map(([name, value]) => [name, shown(name, value)]));
 }
 
-const LISTS: readonly string[] = ['scopes', 'content_types', 'allow_addresses'];
-
 function shown(name: string, value: unknown): unknown {
   if (name.endsWith('_at')) return typeof value === 'number' ? formatMs(value) : null;
   if (name === 'print_metadata') return value === 1;
   if (Array.isArray(value))
     return rightsOf(value.map(([id, types]) => ({ id, content_types: JSON.parse(types ?? 'null') })));
-  return typeof value === 'string' && LISTS.includes(name) ? JSON.parse(value) : value;
+  const isList = ['scopes', 'content_types', 'allow_addresses'].includes(name);
+  return typeof value === 'string' && isList ? JSON.parse(value) : value;
 }
-
-const TIMES: readonly string[] = ['window_start', 'from', 'to'];
 
 /** An operation that was requested, without time bounds that exclude nothing. */
 function requested(request: string): Change {
   const given: [string, unknown][] = Object.entries(JSON.parse(request));
   const view = given.flatMap(([name, value]) => {
-    if (!TIMES.includes(name) || typeof value !== 'number') return [[name, value]];
+    const isTime = ['window_start', 'from', 'to'].includes(name);
+    if (!isTime || typeof value !== 'number') return [[name, value]];
     return value > 0 && value < Number.MAX_SAFE_INTEGER ? [[name, formatMs(value)]] : [];
   });
   const members = membersOf(null, Object.fromEntries(view));

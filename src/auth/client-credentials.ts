@@ -13,10 +13,7 @@ import { SCOPES, type Scope } from './scopes.ts';
 import type { AccessTokens } from './token.ts';
 
 /** Not yet verified; a missing part is empty. */
-interface ClientCredentials {
-  readonly id: string;
-  readonly secret: string;
-}
+type ClientCredentials = Readonly<Record<'id' | 'secret', string>>;
 
 const FORM_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;[^,]*)?$/i;
 /** Also after another credential: Node joins repeated headers with a comma. */
@@ -54,9 +51,8 @@ export function readTokenRequest(headers: IncomingHttpHeaders, body: Uint8Array)
   return { grant_type: value('grant_type'), client, scope: value('scope') };
 }
 
-export function isBasic(authorization: string | undefined): authorization is string {
-  return authorization !== undefined && IS_BASIC.test(authorization);
-}
+export const isBasic = (authorization: string | undefined): authorization is string =>
+  authorization !== undefined && IS_BASIC.test(authorization);
 
 /** Id and secret, which are form-encoded separately (RFC 6749, 2.3.1); null if malformed. */
 function parseBasic(authorization: string): ClientCredentials | null {
@@ -72,9 +68,7 @@ function parseBasic(authorization: string): ClientCredentials | null {
 }
 
 /** Percent-decodes a name or value, with `+` for a space; null if that is not valid UTF-8. */
-function decodePart(text: string): string | null {
-  return unlessError(null, () => decodeURIComponent(text.replaceAll('+', ' ')));
-}
+const decodePart = (text: string) => unlessError(null, () => decodeURIComponent(text.replaceAll('+', ' ')));
 
 const MISSING =
   'The client credentials are missing. Send client_id and client_secret in the body, or use HTTP Basic.';
@@ -106,17 +100,15 @@ export function grantToken(
     const description = `scope: must be a space-separated subset of the scopes of the key. The key has: ${has}`;
     return { kind: 'invalid_scope', description } as const;
   }
-  const access_token = tokens.issue(key, scopes, nowMs);
-  return { kind: 'granted', key_id: key.id, access_token, scopes } as const;
+  return { kind: 'granted', key_id: key.id, access_token: tokens.issue(key, scopes, nowMs), scopes } as const;
 }
 
 function provenKey(store: AccessReader, { id, secret }: ClientCredentials): StoredKey | null {
   const whole = parseKey(secret);
   if (!isKeyId(id) || (whole === null ? !isKeySecret(secret) : whole.id !== id)) return null;
-  return store.findKey(id, ({ prefix, hash }) => {
-    const text = whole === null ? formatKey({ prefix, id, secret }) : secret;
-    return timingSafeEqual(hash, hashKey(text));
-  });
+  return store.findKey(id, ({ prefix, hash }) =>
+    timingSafeEqual(hash, hashKey(whole === null ? formatKey({ prefix, id, secret }) : secret)),
+  );
 }
 
 /** In the order of SCOPES, each once; null if the key lacks one of them. */

@@ -14,55 +14,43 @@ const TOKEN_BYTES = 24;
 /** Far more than anybody has open. */
 const KEPT_MAX = 1000;
 
-/** Who acts in a session, and whether only reads are allowed. */
-export interface Person {
+/** A link or a session. */
+export interface Ticket {
+  /** Who acts in it. */
   readonly by: Actor;
   readonly read_only: boolean;
-}
-
-/** A link or a session. */
-export interface Ticket extends Person {
   /** The part of a link's address after `#login=`, or the secret of a session. */
   readonly token: string;
   readonly made_at: number;
 }
 
-export function makeTicket({ by, read_only }: Person, nowMs: number): Ticket {
+export function makeTicket({ by, read_only }: Pick<Ticket, 'by' | 'read_only'>, nowMs: number): Ticket {
   return { by, read_only, token: randomBytes(TOKEN_BYTES).toString('base64url'), made_at: nowMs };
 }
 
-export class Sessions {
-  readonly #links = new BoundedMap<string, Ticket>(KEPT_MAX);
-  readonly #sessions = new BoundedMap<string, Ticket>(KEPT_MAX);
-
-  addLink(link: Ticket): void {
-    this.#links.set(link.token, link);
-  }
-
-  /** @returns the session that a link begins; null if the link is unknown, used or expired */
-  redeem(token: string, nowMs: number): Ticket | null {
-    const link = valid(this.#links.get(token), LINK_MS, nowMs);
-    if (link === null) return null;
-    this.#links.delete(token);
-    const session = makeTicket(link, nowMs);
-    this.#sessions.set(session.token, session);
-    return session;
-  }
-
-  /** @returns null if there is no such session, or it has ended */
-  open(token: string, nowMs: number): Ticket | null {
-    return valid(this.#sessions.get(token), SESSION_MS, nowMs);
-  }
-
-  end(token: string): void {
-    this.#sessions.delete(token);
-  }
-
-  /** Ends all sessions, and links that were not used yet. */
-  endAll(): void {
-    this.#links.clear();
-    this.#sessions.clear();
-  }
+export function createSessions() {
+  const links = new BoundedMap<string, Ticket>(KEPT_MAX);
+  const sessions = new BoundedMap<string, Ticket>(KEPT_MAX);
+  return {
+    addLink: (link: Ticket) => void links.set(link.token, link),
+    /** @returns the session that a link begins; null if the link is unknown, used or expired */
+    redeem(token: string, nowMs: number): Ticket | null {
+      const link = valid(links.get(token), LINK_MS, nowMs);
+      if (link === null) return null;
+      links.delete(token);
+      const session = makeTicket(link, nowMs);
+      sessions.set(session.token, session);
+      return session;
+    },
+    /** @returns null if there is no such session, or it has ended */
+    open: (token: string, nowMs: number) => valid(sessions.get(token), SESSION_MS, nowMs),
+    end: (token: string) => void sessions.delete(token),
+    /** Ends all sessions, and links that were not used yet. */
+    endAll() {
+      links.clear();
+      sessions.clear();
+    },
+  };
 }
 
 function valid(ticket: Ticket | undefined, lastsMs: number, nowMs: number): Ticket | null {

@@ -12,13 +12,7 @@ import type { Scope } from './scopes.ts';
 import { type AccessTokens, isLikeToken, isTokenCurrent } from './token.ts';
 
 /** A verified key or token, and what it may read. */
-export interface Credential
-  extends Pick<StoredKey, 'expires_at' | 'daily_rows' | 'account' | 'subscriptions'> {
-  readonly key_id: string;
-  readonly key_name: string;
-  /** For a token: the scopes it was issued with that its key still has. */
-  readonly scopes: readonly Scope[];
-}
+export type Credential = ReturnType<typeof authenticate>;
 
 export type Presented = ReturnType<typeof readCredential>;
 
@@ -34,12 +28,7 @@ const TOKEN_NOT_VALID =
 const SUSPENDED = 'The account is suspended. Its keys work again when the operator resumes it.';
 
 /** @param address of the client; @throws Refused `unauthorized`, `unavailable`, `forbidden` */
-export function authenticate(
-  store: AccessReader,
-  presented: Presented,
-  address: string,
-  nowMs: number,
-): Credential {
+export function authenticate(store: AccessReader, presented: Presented, address: string, nowMs: number) {
   const { token } = presented;
   const stored = store.findKey(presented.keyId, ({ hash }) => presented.proves(hash));
   const isCurrent = token === null || isTokenCurrent(token, nowMs);
@@ -48,8 +37,8 @@ export function authenticate(
   const refusal = whyNotUsable(stored, address);
   if (refusal !== null) throw new Refused('forbidden', refusal);
   const { id, name, expires_at, daily_rows, account, subscriptions } = stored;
-  const scopes =
-    token === null ? stored.scopes : stored.scopes.filter((scope) => token.scopes.includes(scope));
+  // The scopes that a token was issued with, and that its key still has.
+  const scopes = stored.scopes.filter((scope) => token?.scopes.includes(scope) ?? true);
   return { key_id: id, key_name: name, scopes, expires_at, daily_rows, account, subscriptions };
 }
 
@@ -60,9 +49,8 @@ export function requireScope(credential: Credential, scope: Scope): void {
 }
 
 /** The key id that a request claims, for the limit on unseen key ids; null if it claims none. Nothing is verified. */
-export function claimedKeyId(authorization: string | undefined): string | null {
-  return KEY_ID.exec(bearerText(authorization) ?? '')?.[1] ?? null;
-}
+export const claimedKeyId = (authorization: string | undefined): string | null =>
+  KEY_ID.exec(bearerText(authorization) ?? '')?.[1] ?? null;
 
 /**
  * Parses a credential: a key, or a token, which names its key. It is not yet verified.
@@ -95,9 +83,7 @@ function malformedDetail(text: string): string {
   return 'The credential is not a valid API key or access token. Check that the complete key was copied: <prefix>_live_<12 characters>_<52 characters>';
 }
 
-function bearerText(authorization: string | undefined): string | null {
-  return BEARER.exec(authorization ?? '')?.[1] ?? null;
-}
+const bearerText = (authorization: string | undefined) => BEARER.exec(authorization ?? '')?.[1] ?? null;
 
 /** Why a valid key may not be used now, or not from this address; null if it may. */
 export function whyNotUsable(stored: StoredKey, address: string): string | null {

@@ -25,50 +25,39 @@ export interface Ended {
 
 export type Denied = Pick<Ended, 'kind' | 'id'>;
 
-export class Denials {
-  readonly #denied = new Set<string>();
+export type Denials = ReturnType<typeof createDenials>;
 
-  deny({ kind, id }: Denied): void {
-    this.#denied.add(`${kind} ${id}`);
-  }
-
-  /** Once access.db says it, which decides from then on. */
-  forget({ kind, id }: Denied): void {
-    this.#denied.delete(`${kind} ${id}`);
-  }
-
-  /**
-   * The reader, with what is denied: `revoked_at` and `suspended_at` are then the beginning of 1970.
-   * @param requireServing throws once another machine has taken over: then it knows which keys are right
-   */
-  over(reader: AccessReader, requireServing: () => void): AccessReader {
-    const denied = (key: StoredKey | null): StoredKey | null => {
-      if (key === null || this.#denied.size === 0) return key;
-      const revoked = this.#denied.has(`key ${key.id}`) ? { revoked_at: 0 } : {};
-      const suspended = this.#denied.has(`account ${key.account.id}`)
-        ? { account: { ...key.account, suspended_at: 0 } }
-        : {};
-      return { ...key, ...revoked, ...suspended };
-    };
-    return {
+export function createDenials() {
+  const denied = new Set<string>();
+  const shown = (key: StoredKey): StoredKey => ({
+    ...key,
+    ...(denied.has(`key ${key.id}`) && { revoked_at: 0 }),
+    ...(denied.has(`account ${key.account.id}`) && { account: { ...key.account, suspended_at: 0 } }),
+  });
+  return {
+    deny: ({ kind, id }: Denied) => void denied.add(`${kind} ${id}`),
+    /** Once access.db says it, which decides from then on. */
+    forget: ({ kind, id }: Denied) => void denied.delete(`${kind} ${id}`),
+    /**
+     * The reader, with what is denied: `revoked_at` and `suspended_at` are then the beginning of 1970.
+     * @param requireServing throws once another machine has taken over: then it knows which keys are right
+     */
+    over: (reader: AccessReader, requireServing: () => void): AccessReader => ({
       ...reader,
       findKey(id, proves) {
         requireServing();
-        return denied(reader.findKey(id, proves));
+        const key = reader.findKey(id, proves);
+        return key === null || denied.size === 0 ? key : shown(key);
       },
-    };
-  }
+    }),
+  };
 }
 
 /**
  * Gives access.db what was revoked or suspended while it could not be written.
  * @param remembered what was, since the file may not have it @returns what it was
  */
-export function applyRevocations(
-  folder: DataFolder,
-  access: Database,
-  remembered: readonly Ended[] = [],
-): readonly Denied[] {
+export function applyRevocations(folder: DataFolder, access: Database, remembered: readonly Ended[] = []) {
   const noted = readEnded(folder);
   const ended = [...noted, ...remembered];
   if (ended.length > 0) applyEnded(access, ended);
@@ -90,9 +79,7 @@ export function applyEnded(access: Database, ended: readonly Ended[]): void {
 const FILE_BYTES = 64 * 1024;
 const LINE = /([0-9a-f]{8}) ({[^{}]*})/g;
 
-function pathOf({ root }: DataFolder): string {
-  return join(root, 'revocations');
-}
+const pathOf = ({ root }: DataFolder) => join(root, 'revocations');
 
 /** Creates the file where it is missing. @throws the file system's error */
 export function prepareRevocations(folder: DataFolder): void {
@@ -135,6 +122,4 @@ function overwrite(folder: DataFolder, all: readonly Ended[]): void {
   fdatasyncSync(file.fd);
 }
 
-function checksum(document: string): string {
-  return crc32(document).toString(16).padStart(8, '0');
-}
+const checksum = (document: string) => crc32(document).toString(16).padStart(8, '0');

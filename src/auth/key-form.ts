@@ -15,13 +15,8 @@ export const KEY_PREFIX_FORM = 'a lower-case letter, then up to 15 lower-case le
 
 const KEY_PATTERN = new RegExp(`^(${KEY_PREFIX})_live_([a-z2-7]{12})_([a-z2-7]{52})$`);
 
-export interface ParsedKey {
-  readonly prefix: string;
-  /** Public: shown in lists, logs and `key.id`. */
-  readonly id: string;
-  /** Proves the key; never stored or logged. */
-  readonly secret: string;
-}
+/** `id` is public: shown in lists, logs and `key.id`. `secret` proves the key; it is never stored or logged. */
+export type ParsedKey = Readonly<Record<'prefix' | 'id' | 'secret', string>>;
 
 /** @param prefix the setting `[keys] prefix`; @param bytes random, except in a lab; @returns the key and what is stored */
 export function createKey(prefix: string, bytes: (length: number) => Uint8Array = randomBytes) {
@@ -42,23 +37,17 @@ export function parseKey(text: string): ParsedKey | null {
 /** Whether it has the form of a key. If {@link parseKey} still returns null, the checksum is wrong: a typing error. */
 export const hasKeyForm = (text: string) => KEY_PATTERN.test(text);
 
-export function formatKey({ prefix, id, secret }: ParsedKey): string {
-  return `${prefix}_live_${id}_${secret}`;
-}
+export const formatKey = ({ prefix, id, secret }: ParsedKey) => `${prefix}_live_${id}_${secret}`;
 
 /** The stored form: SHA-256 of the complete key. 225 random bits need no slow hash. */
-export function hashKey(key: string): Buffer {
-  return hash('sha256', key, 'buffer');
-}
+export const hashKey = (key: string) => hash('sha256', key, 'buffer');
 
 export const isKeyId = (text: string) => /^[a-z2-7]{12}$/.test(text);
 
 /** Whether it has the form of a secret. The checksum cannot be verified, because it covers the prefix. */
 export const isKeySecret = (text: string) => /^[a-z2-7]{52}$/.test(text);
 
-function checksum(body: string): string {
-  return base32(hashKey(body).subarray(0, CHECKSUM_LENGTH));
-}
+const checksum = (body: string) => base32(hashKey(body).subarray(0, CHECKSUM_LENGTH));
 
 /** One character from the low five bits of each byte. */
 function base32(bytes: Uint8Array): string {

@@ -30,17 +30,11 @@ export interface Key extends KeyTerms {
   readonly created_at: number;
 }
 
-/** What tells the status of a key, and whose it is. */
-export type KeyState = Pick<Key, 'id' | 'account_id' | 'revoked_at' | 'expires_at'>;
-
-const TERMS_DEFAULT: Pick<KeyTerms, 'expires_at' | 'allow_addresses' | 'daily_rows'> = {
-  expires_at: null,
-  allow_addresses: [],
-  daily_rows: null,
-};
+type OptionalTerms = Pick<KeyTerms, 'expires_at' | 'allow_addresses' | 'daily_rows'>;
+const TERMS_DEFAULT: OptionalTerms = { expires_at: null, allow_addresses: [], daily_rows: null };
 
 /** The terms of a new key; absent and undefined ones get their default. */
-export type NewKeyTerms = Omit<KeyTerms, keyof typeof TERMS_DEFAULT> & Changes<typeof TERMS_DEFAULT>;
+export type NewKeyTerms = Omit<KeyTerms, keyof OptionalTerms> & Changes<OptionalTerms>;
 
 export type NewKey = NewKeyTerms & {
   readonly id: string;
@@ -49,9 +43,6 @@ export type NewKey = NewKeyTerms & {
   readonly hash: Buffer;
 };
 
-/** `account_id` repeats the account; a key never moves to another. */
-export type KeyChanges = Changes<KeyTerms & Pick<Key, 'account_id'>>;
-
 const KEY = `json_object(
   ${jsonMembers('id', 'account_id', 'name', 'expires_at', 'revoked_at', 'daily_rows', 'created_at')},
   'scopes', json(scopes), 'allow_addresses', json(allow_addresses),
@@ -59,8 +50,7 @@ const KEY = `json_object(
       json_object('id', subscription_id, 'content_types', json(content_types)) ORDER BY subscription_id)
     FROM api_key_subscription WHERE key_id = api_key.id)))`;
 const SELECT_KEYS = `SELECT ${KEY} FROM api_key ORDER BY account_id, created_at, id`;
-const SELECT_KEY_STATES =
-  'SELECT id, account_id, revoked_at, expires_at FROM api_key ORDER BY account_id, id';
+const SELECT_STATES = 'SELECT id, account_id, revoked_at, expires_at FROM api_key ORDER BY account_id, id';
 const SELECT_KEY = `SELECT ${KEY} FROM api_key WHERE id = :id`;
 const SELECT_HASH = 'SELECT hash FROM api_key WHERE id = :id';
 const SELECT_ENDED = 'SELECT 1 FROM ended_key WHERE id = :id';
@@ -84,36 +74,29 @@ export function addKey(db: Database, key: NewKey, nowMs: number): Key {
   return writing(db, () => {
     getAccount(db, key.account_id);
     if (findKey(db, key.id) !== null) throw failed(`key ${key.id} already exists.`);
-    const { id, account_id, prefix, hash } = key;
     const columns = columnsOf({ ...key, ...changed(TERMS_DEFAULT, key) });
-    db.prepare(INSERT_KEY).run({ id, account_id, prefix, hash, created_at: nowMs, ...columns });
-    putSubscriptions(db, id, account_id, key.subscriptions);
-    return getKey(db, id);
+    db.prepare(INSERT_KEY).run({ ...columns, created_at: nowMs });
+    putSubscriptions(db, key, key.subscriptions);
+    return getKey(db, key.id);
   });
 }
 
-export function listKeys(db: Database): Key[] {
-  return documents(db, SELECT_KEYS);
+export const listKeys = (db: Database) => documents<Key>(db, SELECT_KEYS);
+
+/** What tells the status of each key. Takes much less time than {@link listKeys}: revoked keys are never deleted. */
+export function listKeyStates(db: Database) {
+  type State = Pick<Key, 'id' | 'account_id' | 'revoked_at' | 'expires_at'>;
+  return db.prepare<[], State>(SELECT_STATES).all();
 }
 
-/** Takes much less time than {@link listKeys}: revoked keys are never deleted. */
-export function listKeyStates(db: Database): KeyState[] {
-  return db.prepare<[], KeyState>(SELECT_KEY_STATES).all();
-}
-
-export function findKey(db: Database, id: string): Key | null {
-  return documents<Key>(db, SELECT_KEY, { id })[0] ?? null;
-}
+export const findKey = (db: Database, id: string) => documents<Key>(db, SELECT_KEY, { id })[0] ?? null;
 
 /** The stored SHA-256 of a key; null if it does not exist. */
-export function keyHash(db: Database, id: string): Buffer | null {
-  return db.prepare<{ id: string }, { hash: Buffer }>(SELECT_HASH).get({ id })?.hash ?? null;
-}
+export const keyHash = (db: Database, id: string): Buffer | null =>
+  db.prepare<{ id: string }, { hash: Buffer }>(SELECT_HASH).get({ id })?.hash ?? null;
 
 /** Whether the key was removed together with its account. */
-export function isRemoved(db: Database, id: string): boolean {
-  return db.prepare(SELECT_ENDED).get({ id }) !== undefined;
-}
+export const isRemoved = (db: Database, id: string) => db.prepare(SELECT_ENDED).get({ id }) !== undefined;
 
 /** @throws Refused `failed` if it does not exist */
 export function getKey(db: Database, id: string): Key {
@@ -122,18 +105,18 @@ export function getKey(db: Database, id: string): Key {
   throw failed(`key ${id} does not exist. To list keys, run: wirewatch key list`);
 }
 
-/** @throws Refused `failed` as {@link addKey}, and if the account is not that of the key */
-export function setKey(db: Database, id: string, changes: KeyChanges): Key {
+/** @throws Refused `failed` as {@link addKey}, and if the account is not that of the key, which never moves to another */
+export function setKey(db: Database, id: string, changes: Changes<KeyTerms & Pick<Key, 'account_id'>>): Key {
   return writing(db, () => {
     const found = getKey(db, id);
     if (changes.account_id !== undefined && changes.account_id !== found.account_id)
       throw failed(
         `key ${id} belongs to account ${found.account_id} and cannot be moved. To create a key for the other account, run: wirewatch key create --account ${changes.account_id}`,
       );
-    db.prepare(UPDATE_KEY).run({ id, ...columnsOf(changed(found, changes)) });
+    db.prepare(UPDATE_KEY).run(columnsOf(changed(found, changes)));
     if (changes.subscriptions !== undefined) {
       db.prepare(DELETE_KEY_SUBSCRIPTIONS).run({ key_id: id });
-      putSubscriptions(db, id, found.account_id, changes.subscriptions);
+      putSubscriptions(db, found, changes.subscriptions);
     }
     return getKey(db, id);
   });
@@ -179,15 +162,12 @@ export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs
   });
 }
 
-export function keyStatus(
-  { revoked_at, expires_at }: Pick<Key, 'revoked_at' | 'expires_at'>,
-  nowMs: number,
-): 'active' | 'expired' | 'revoked' {
+export function keyStatus(key: Pick<Key, 'revoked_at' | 'expires_at'>, nowMs: number) {
+  const { revoked_at, expires_at } = key;
   if (revoked_at !== null) return 'revoked';
   return expires_at !== null && nowMs >= expires_at ? 'expired' : 'active';
 }
 
-/** A key as `--json` prints it. */
 export function keyDocument(key: Key, nowMs: number) {
   return {
     id: key.id,
@@ -204,18 +184,15 @@ export function keyDocument(key: Key, nowMs: number) {
   };
 }
 
-function putSubscriptions(
-  db: Database,
-  keyId: string,
-  accountId: string,
-  subscriptions: readonly KeySubscription[],
-): void {
+type Owned = Pick<Key, 'id' | 'account_id'>;
+
+function putSubscriptions(db: Database, key: Owned, subscriptions: readonly KeySubscription[]): void {
   const insert = db.prepare(INSERT_KEY_SUBSCRIPTION);
   for (const { id, content_types } of subscriptions) {
     const found = getSubscription(db, id);
-    if (found.account_id !== accountId)
+    if (found.account_id !== key.account_id)
       throw failed(
-        `subscription ${id} belongs to account ${found.account_id}, but the key belongs to account ${accountId}. A key can read only the subscriptions of its own account. To list them, run: wirewatch subscription list`,
+        `subscription ${id} belongs to account ${found.account_id}, but the key belongs to account ${key.account_id}. A key can read only the subscriptions of its own account. To list them, run: wirewatch subscription list`,
       );
     const missing = content_types?.find((type) => !found.content_types.includes(type));
     if (missing !== undefined)
@@ -223,14 +200,13 @@ function putSubscriptions(
         `subscription ${id} has only the content type ${found.content_types.join(', ')}, not ${missing}. To add it, run: wirewatch subscription set ${id} --content-types text,image`,
       );
     const types = content_types === null ? null : JSON.stringify(content_types);
-    insert.run({ key_id: keyId, subscription_id: id, content_types: types });
+    insert.run({ key_id: key.id, subscription_id: id, content_types: types });
   }
 }
 
-function columnsOf({ name, expires_at, daily_rows, ...lists }: Omit<KeyTerms, 'subscriptions'>) {
-  const scopes = JSON.stringify(lists.scopes);
-  const allow_addresses = JSON.stringify(lists.allow_addresses);
-  return { name, scopes, expires_at, allow_addresses, daily_rows };
+function columnsOf<Of extends Pick<KeyTerms, 'scopes' | 'allow_addresses'>>(key: Of) {
+  const { scopes, allow_addresses } = key;
+  return { ...key, scopes: JSON.stringify(scopes), allow_addresses: JSON.stringify(allow_addresses) };
 }
 
 /** The subscriptions as `key create --subscriptions` takes them, one by one. */

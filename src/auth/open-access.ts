@@ -127,13 +127,10 @@ function explained<Result>(folder: DataFolder, work: () => Result): Result {
   } catch (error) {
     if (error instanceof Refused) throw error;
     const cause = { cause: error };
-    const { access } = folder;
-    if (isDiskFull(error))
-      throw failed(`cannot open ${access}: the disk is full. Free space and try again.`, cause);
+    const what = `cannot open ${folder.access}`;
+    if (isDiskFull(error)) throw failed(`${what}: the disk is full. Free space and try again.`, cause);
     if (isDamage(error)) throw damaged(folder, 'it is damaged or not a database', cause);
-    throw misconfigured(
-      `cannot open ${access}: ${reasonOf(error)}. Check that this user can read and write the data folder.`,
-      cause,
-    );
+    const advice = 'Check that this user can read and write the data folder.';
+    throw misconfigured(`${what}: ${reasonOf(error)}. ${advice}`, cause);
   }
 }

@@ -5,7 +5,7 @@
  */
 import { type Database, writing } from '../store/database.ts';
 import { getAccount } from './accounts.ts';
-import { type AuditedChange, readTrail } from './audit.ts';
+import { readTrail } from './audit.ts';
 import { getSubscription } from './subscriptions.ts';
 
 export interface Removed {
@@ -69,17 +69,14 @@ function run(db: Database, statements: readonly string[], values: object): void 
 }
 
 /** The removed subscriptions, of one account or of all, whose rows are still being deleted. */
-export function openRemovals(db: Database, account: string | null = null): number[] {
-  return idsOf<number>(db, SELECT_REMOVALS, { account });
-}
+export const openRemovals = (db: Database, account: string | null = null): number[] =>
+  idsOf<number>(db, SELECT_REMOVALS, { account });
 
 /**
  * The subscriptions that were removed, and added again, after a time, epoch milliseconds: perhaps for another account. If the
  * clock was set back meanwhile, one of the two is still later.
  */
-export function addedAgain(db: Database, since: number): number[] {
-  return idsOf<number>(db, SELECT_ADDED_AGAIN, { since });
-}
+export const addedAgain = (db: Database, since: number) => idsOf<number>(db, SELECT_ADDED_AGAIN, { since });
 
 /**
  * The subscriptions that were removed between two states of access.db, also where they were added again; and those whose rows
@@ -90,17 +87,15 @@ export function removedSince(earlier: Database, later: Database): Map<number, nu
   const [before, after] = [removalsIn(earlier), removalsIn(later)];
   const known = new Set(before.removals.map((removal) => JSON.stringify(removal)));
   const since = after.removals.filter((removal) => !known.has(JSON.stringify(removal)));
-  const timesOf = (subscription: number) =>
-    after.removals.filter(({ id }) => Number(id) === subscription).length;
+  const timesOf = (own: number) => after.removals.filter(({ id }) => Number(id) === own).length;
   const removed = [...openRemovals(earlier), ...since.map(({ id }) => Number(id))];
   return new Map(removed.map((id) => [id, after.isWhole ? timesOf(id) : Number.POSITIVE_INFINITY]));
 }
 
 function removalsIn(db: Database) {
   const { changes, damage } = readTrail(db);
-  const isRemoval = ({ subject, change }: AuditedChange) =>
-    subject === 'subscription' && change === 'removed';
-  return { removals: changes.filter(isRemoval), isWhole: damage === null };
+  const own = changes.filter(({ subject, change }) => subject === 'subscription' && change === 'removed');
+  return { removals: own, isWhole: damage === null };
 }
 
 /** Call it once the log of detections has the removals and no rows are left. */
@@ -110,6 +105,5 @@ export function closeRemovals(db: Database, subscriptions: readonly number[]): v
   });
 }
 
-function idsOf<Id>(db: Database, sql: string, values: object): Id[] {
-  return db.prepare<unknown[], Id>(sql).pluck().all(values);
-}
+const idsOf = <Id>(db: Database, sql: string, values: object): Id[] =>
+  db.prepare<unknown[], Id>(sql).pluck().all(values);

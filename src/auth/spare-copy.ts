@@ -17,15 +17,10 @@ import {
 } from '../store/database.ts';
 import { type DataFolder, writeWhole } from '../store/folder.ts';
 
-const SELECT_STATE = `
-  SELECT installation.uid AS installation, change.number AS change FROM installation, change`;
-
+const SELECT_STATE = 'SELECT uid AS installation, number AS change FROM installation, change';
 const SELECT_UNUSED = 'SELECT 1 FROM change WHERE number = 0';
 
-export interface AccessState {
-  readonly installation: string;
-  readonly change: number;
-}
+export type AccessState = Readonly<{ installation: string; change: number }>;
 
 export type FoundCopy =
   /** `content`: the whole database as a file that needs no write-ahead log. */
@@ -111,9 +106,7 @@ function checked(path: string, open: () => Database): FoundCopy {
 }
 
 /** @param db access.db, or a copy of it; null: it is not complete */
-export function readAccessState(db: Database): AccessState | null {
-  return db.prepare<[], AccessState>(SELECT_STATE).get() ?? null;
-}
+export const readAccessState = (db: Database) => db.prepare<[], AccessState>(SELECT_STATE).get() ?? null;
 
 /** Two copies with the same rows, of which the one was made from the other, have the same content. */
 export function contentOf(db: Database): Buffer {

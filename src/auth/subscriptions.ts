@@ -14,17 +14,11 @@ export interface Subscription {
   readonly created_at: number;
 }
 
-const TERMS_DEFAULT: Pick<Subscription, 'name' | 'time_zone' | 'content_types'> = {
-  name: null,
-  time_zone: 'UTC',
-  content_types: CONTENT_TYPES,
-};
+type Terms = Pick<Subscription, 'name' | 'time_zone' | 'content_types'>;
+const TERMS_DEFAULT: Terms = { name: null, time_zone: 'UTC', content_types: CONTENT_TYPES };
 
 /** Absent and undefined members get their default. */
-export type NewSubscription = Pick<Subscription, 'id' | 'account_id'> & Changes<typeof TERMS_DEFAULT>;
-
-/** `account_id` repeats the account; a subscription, with its history, never moves to another. */
-export type SubscriptionChanges = Changes<Omit<NewSubscription, 'id'>>;
+export type NewSubscription = Pick<Subscription, 'id' | 'account_id'> & Changes<Terms>;
 
 const SUBSCRIPTION = `json_object(${jsonMembers('id', 'account_id', 'name', 'time_zone', 'created_at')},
   'content_types', json(content_types))`;
@@ -50,21 +44,16 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
       throw failed(
         `subscription ${subscription.id} was removed, but its rows are still being deleted. To wait until that is done, run: wirewatch subscription remove ${subscription.id}`,
       );
-    const { id, account_id } = subscription;
-    const { name, time_zone, content_types } = changed(TERMS_DEFAULT, subscription);
-    const columns = { id, account_id, name, time_zone, content_types: JSON.stringify(content_types) };
+    const columns = columnsOf({ ...subscription, ...changed(TERMS_DEFAULT, subscription) });
     db.prepare(INSERT_SUBSCRIPTION).run({ ...columns, created_at: nowMs });
     return getSubscription(db, subscription.id);
   });
 }
 
-export function listSubscriptions(db: Database): Subscription[] {
-  return documents(db, SELECT_SUBSCRIPTIONS);
-}
+export const listSubscriptions = (db: Database) => documents<Subscription>(db, SELECT_SUBSCRIPTIONS);
 
-export function findSubscription(db: Database, id: number): Subscription | null {
-  return documents<Subscription>(db, SELECT_SUBSCRIPTION, { id })[0] ?? null;
-}
+export const findSubscription = (db: Database, id: number): Subscription | null =>
+  documents<Subscription>(db, SELECT_SUBSCRIPTION, { id })[0] ?? null;
 
 /** @throws Refused `failed` if it does not exist */
 export function getSubscription(db: Database, id: number): Subscription {
@@ -75,27 +64,30 @@ export function getSubscription(db: Database, id: number): Subscription {
   );
 }
 
-/** @throws Refused `failed` if it does not exist, or the account is not its own */
-export function setSubscription(db: Database, id: number, changes: SubscriptionChanges): Subscription {
+/**
+ * @param changes `account_id` repeats the account; a subscription, with its history, never moves to another
+ * @throws Refused `failed` if it does not exist, or the account is not its own
+ */
+export function setSubscription(db: Database, id: number, changes: Changes<Omit<NewSubscription, 'id'>>) {
   return writing(db, () => {
     const found = getSubscription(db, id);
     if (changes.account_id !== undefined && changes.account_id !== found.account_id)
       throw failed(
         `subscription ${id} belongs to account ${found.account_id} and cannot be moved, because its detections would move with it.`,
       );
-    const { name, time_zone, content_types } = changed(found, changes);
-    const values = { id, name, time_zone, content_types: JSON.stringify(content_types) };
-    db.prepare(UPDATE_SUBSCRIPTION).run(values);
+    db.prepare(UPDATE_SUBSCRIPTION).run(columnsOf(changed(found, changes)));
     return getSubscription(db, id);
   });
 }
 
-/** Whether the rows of a removed subscription are still being deleted. */
-export function isBeingRemoved(db: Database, id: number): boolean {
-  return db.prepare<{ id: number }, object>(SELECT_REMOVAL).get({ id }) !== undefined;
+function columnsOf<Of extends Terms>(subscription: Of) {
+  return { ...subscription, content_types: JSON.stringify(subscription.content_types) };
 }
 
-/** A subscription as `--json` prints it. */
+/** Whether the rows of a removed subscription are still being deleted. */
+export const isBeingRemoved = (db: Database, id: number): boolean =>
+  db.prepare<{ id: number }, object>(SELECT_REMOVAL).get({ id }) !== undefined;
+
 export function subscriptionDocument(subscription: Subscription) {
   const { id, account_id, name, time_zone, content_types, created_at } = subscription;
   return { id, account: account_id, name, time_zone, content_types, created_at: formatMs(created_at) };

@@ -11,16 +11,13 @@ import { SCOPES, type Scope } from './scopes.ts';
 export type AccessTokens = ReturnType<typeof createAccessTokens>;
 
 const TOKEN_PATTERN = /^([a-z][a-z0-9]{0,15}_token_([a-z2-7]{12})_)([A-Za-z0-9_-]{52})$/;
-/** The beginning of a token; if {@link TOKEN_PATTERN} does not match, the rest is damaged. */
-const TOKEN_BEGINNING = /^[a-z][a-z0-9]{0,15}_token_/;
 const ISSUED_BYTES = 6;
 const CLAIMS_BYTES = ISSUED_BYTES + 1;
 /** How far the clock may be set back after a token was issued: a larger step would prolong it. */
 const SET_BACK_MAX_MS = 60_000;
 
-export function isLikeToken(text: string): boolean {
-  return TOKEN_BEGINNING.test(text);
-}
+/** Whether it begins like a token; if {@link TOKEN_PATTERN} does not match, the rest is damaged. */
+export const isLikeToken = (text: string) => /^[a-z][a-z0-9]{0,15}_token_/.test(text);
 
 type Issuer = Pick<StoredKey, 'id' | 'prefix' | 'hash'>;
 
@@ -59,6 +56,5 @@ export function createAccessTokens(secret: Buffer) {
   };
 }
 
-export function isTokenCurrent({ issuedMs }: { readonly issuedMs: number }, nowMs: number): boolean {
-  return nowMs >= issuedMs - SET_BACK_MAX_MS && nowMs < issuedMs + TOKEN_LIFETIME_MS;
-}
+export const isTokenCurrent = ({ issuedMs }: { readonly issuedMs: number }, nowMs: number): boolean =>
+  nowMs >= issuedMs - SET_BACK_MAX_MS && nowMs < issuedMs + TOKEN_LIFETIME_MS;

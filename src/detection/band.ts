@@ -6,9 +6,7 @@ export const BANDS = ['off', 'low', 'medium', 'high', 'max'] as const;
 export type Band = (typeof BANDS)[number];
 
 /** The lowest band, and the unrounded scores from which each of the next ones begins. */
-export const SCALES: Readonly<
-  Record<ContentType, { readonly lowest: Band; readonly thresholds: readonly number[] }>
-> = {
+export const SCALES: Readonly<Record<ContentType, { lowest: Band; thresholds: readonly number[] }>> = {
   text: { lowest: 'off', thresholds: [25, 50, 75, 95] },
   image: { lowest: 'low', thresholds: [30, 60] },
 };

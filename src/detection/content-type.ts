@@ -40,28 +40,20 @@ export const TYPE_RULES: Readonly<Record<ContentType, TypeRules>> = {
   },
 };
 
-export function isContentType(value: string): value is ContentType {
-  return (CONTENT_TYPES as readonly string[]).includes(value);
-}
+export const isContentType = (value: string): value is ContentType =>
+  (CONTENT_TYPES as readonly string[]).includes(value);
 
-export function isExportName(value: string): value is ExportName {
-  return (EXPORT_NAMES as readonly string[]).includes(value);
-}
+export const isExportName = (value: string): value is ExportName =>
+  (EXPORT_NAMES as readonly string[]).includes(value);
 
 export function perContentType<Value>(make: (contentType: ContentType) => Value): Record<ContentType, Value> {
   return recordOf(CONTENT_TYPES, make);
 }
 
-export function perExport<Value>(make: (name: ExportName) => Value): Record<ExportName, Value> {
-  return recordOf(EXPORT_NAMES, make);
-}
+export const perExport = <Value>(make: (name: ExportName) => Value) => recordOf(EXPORT_NAMES, make);
 
-function recordOf<Name extends string, Value>(
-  names: readonly Name[],
-  make: (name: Name) => Value,
-): Record<Name, Value> {
-  return Object.fromEntries(names.map((name) => [name, make(name)])) as Record<Name, Value>;
-}
+const recordOf = <Name extends string, Value>(names: readonly Name[], make: (name: Name) => Value) =>
+  Object.fromEntries(names.map((name) => [name, make(name)])) as Record<Name, Value>;
 
 /** The greatest subscription, publisher or article number (999,999,999,999,999). */
 export const NUMBER_MAX = 999_999_999_999_999;
@@ -69,9 +61,8 @@ export const NUMBER_MAX = 999_999_999_999_999;
 /** A stream, one subscription's detections of one content type: `7001:text`. */
 export type StreamName = `${number}:${ContentType}`;
 
-export function streamName(subscriptionId: number, contentType: ContentType): StreamName {
-  return `${subscriptionId}:${contentType}`;
-}
+export const streamName = (subscriptionId: number, contentType: ContentType): StreamName =>
+  `${subscriptionId}:${contentType}`;
 
 /** The reverse of {@link streamName}. */
 export function streamParts(stream: StreamName): { subscription_id: number; content_type: ContentType } {

@@ -39,6 +39,7 @@ const NUMBER = { type: 'integer', least: 0, most: NUMBER_MAX } as const;
 const SCORE = { type: 'score' } as const;
 const STRING = { type: 'string' } as const;
 const TIMESTAMP = { type: 'timestamp', bound: 'none' } as const;
+const BOUNDED_TIME = { type: 'timestamp', bound: 'both' } as const;
 const ADDRESS = { type: 'address' } as const;
 const BOOLEAN = { type: 'boolean' } as const;
 
@@ -78,11 +79,7 @@ export const FIELD_TABLE = [
     'How the match was made: sentence_fingerprint for text, image_fingerprint for images.',
   ),
   required('subscription_id', ID, 'The subscription that the detection belongs to.'),
-  required(
-    'first_detected_at',
-    { type: 'timestamp', bound: 'both' },
-    'When the service first received the match.',
-  ),
+  required('first_detected_at', BOUNDED_TIME, 'When the service first received the match.'),
   defaulted(
     'first_detected_estimated',
     BOOLEAN,

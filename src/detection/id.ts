@@ -11,18 +11,10 @@ export function detectionIdPattern(letter: string): string {
   return `^${letter}${'\\.(0|[1-9][0-9]{0,14})'.repeat(3)}$`;
 }
 
-export function formatDetectionId(
-  contentType: ContentType,
-  subscriptionId: number,
-  sourceInternalId: number,
-  articleId: number,
-): string {
-  return `${TYPE_RULES[contentType].id_letter}.${subscriptionId}.${sourceInternalId}.${articleId}`;
-}
+export const formatDetectionId = (type: ContentType, subscription: number, source: number, article: number) =>
+  `${TYPE_RULES[type].id_letter}.${subscription}.${source}.${article}`;
 
-export function isDetectionId(text: string): boolean {
-  return DETECTION_ID.test(text);
-}
+export const isDetectionId = (text: string) => DETECTION_ID.test(text);
 
 /** The stream in which a detection is, which its id says. @param id of {@link isDetectionId} */
 export function streamOfId(id: string): StreamName {

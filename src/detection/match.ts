@@ -5,14 +5,7 @@
 import { crc32 } from 'node:zlib';
 import { BANDS, bandStep } from './band.ts';
 import { type ContentType, perContentType, TYPE_RULES } from './content-type.ts';
-import {
-  columnOf,
-  type DetectionMembers,
-  type ExportRow,
-  FIELDS,
-  type FieldType,
-  NULLABLE_OBJECTS,
-} from './fields.ts';
+import { columnOf, type DetectionMembers, type ExportRow, FIELDS, NULLABLE_OBJECTS } from './fields.ts';
 
 /** Marks in stored text where the base address is inserted when a row is read. JSON text has no such character. */
 export const BASE_URL_MARK = '\u0001';
@@ -51,14 +44,11 @@ export function renderRow(contentType: ContentType, row: ExportRow, options: Ren
 }
 
 /** Renders a match for storage: JSON text without its opening brace, the base address replaced by its mark. */
-export function renderMatch(match: Match): string {
-  return stored(match.content_type, JSON.stringify(match));
-}
+export const renderMatch = (match: Match) => stored(match.content_type, JSON.stringify(match));
 
 /** Reads what {@link renderMatch} gave. */
-export function readMatch(rendered: string): Match {
-  return JSON.parse(`{${rendered.replace(OWN_ADDRESS_STORED, OWN_ADDRESS_RENDERED)}`);
-}
+export const readMatch = (rendered: string): Match =>
+  JSON.parse(`{${rendered.replace(OWN_ADDRESS_STORED, OWN_ADDRESS_RENDERED)}`);
 
 /** What filters read: columns of a stored row, beside its text. */
 export const FILTER_COLUMNS = 'publisher_id, domain, band, score, print, source_hash, article_id';
@@ -70,10 +60,7 @@ export type FilterValues = readonly (string | number | null)[];
 type Filtered = 'article_publisher_id' | 'article_domain' | 'article_print' | 'source_id' | 'article_id';
 
 /** Of the match that a row states, without rendering it. */
-export function filterValuesOf(
-  contentType: ContentType,
-  row: Pick<ExportRow, Filtered | 'strength_score'>,
-): FilterValues {
+export function filterValuesOf(contentType: ContentType, row: Pick<ExportRow, Filtered | 'strength_score'>) {
   return [
     row.article_publisher_id,
     row.article_domain,
@@ -100,24 +87,18 @@ export function filterValues({ content_type, source, strength, article }: Match)
  * What the filter `source_id` searches: the id itself, often over 50 characters, is stored once, in the text.
  * @returns a signed integer of 32 bits, which SQLite stores in four bytes
  */
-export function hashOfSource(id: string): number {
-  return crc32(id) | 0;
-}
+export const hashOfSource = (id: string) => crc32(id) | 0;
 
 /** A detection as the period and id endpoints show it, from its rendered match. */
-export function renderDetection(id: string, version: number, rendered: string): string {
-  return `{"id":"${id}","version":${version},${rendered}`;
-}
+export const renderDetection = (id: string, version: number, rendered: string): string =>
+  `{"id":"${id}","version":${version},${rendered}`;
 
 /** A version of a detection as the change stream shows it, from its rendered match. */
-export function renderStreamRow(id: string, version: number, rendered: string): string {
-  return `{"id":"${id}","version":${version},"event":"${version === 1 ? 'created' : 'updated'}",${rendered}`;
-}
+export const renderStreamRow = (id: string, version: number, rendered: string): string =>
+  `{"id":"${id}","version":${version},"event":"${version === 1 ? 'created' : 'updated'}",${rendered}`;
 
 /** The rendered match within what {@link renderDetection} or {@link renderStreamRow} gave. */
-export function renderedMatchOf(body: string): string {
-  return body.slice(body.indexOf('"content_type":'));
-}
+export const renderedMatchOf = (body: string) => body.slice(body.indexOf('"content_type":'));
 
 type Values = Readonly<Record<string, string | number | boolean | null>>;
 
@@ -126,7 +107,7 @@ interface Member {
   /** What precedes the value: a comma, the name, a colon. */
   readonly before: string;
   readonly column: string;
-  readonly type: FieldType | 'object';
+  readonly type: (typeof FIELDS)[number]['type'] | 'object';
   readonly members: readonly Member[];
   /** The column whose absence makes the object null. */
   readonly nullBy: string | null;

@@ -37,8 +37,7 @@ export type Outcome =
 export function merge(known: Known | null, scoring: Scoring, licensed: boolean): Outcome {
   if (known === null) return { kind: 'created', known: toKnown(scoring, 1, licensed) };
   const newer = compareScorings(scoring, known) > 0;
-  const first = earlierFirst(known.match, scoring.match);
-  const { first_detected_at, first_detected_estimated } = first;
+  const { first_detected_at, first_detected_estimated } = earlierFirst(known.match, scoring.match);
   const { match, exported_at_given } = newer ? scoring : known;
   const merged = { match: { ...match, first_detected_at, first_detected_estimated }, exported_at_given };
   const next = toKnown(merged, known.version, licensed);
@@ -77,8 +76,7 @@ function ofNewest(match: Match): object {
 
 /** All that a customer sees and that raises `version`. */
 function visible({ match, url_shown }: Known): object {
-  const article = { ...match.article, url: url_shown };
-  return { ...match, article, ...REPLACED_IN_PLACE };
+  return { ...match, article: { ...match.article, url: url_shown }, ...REPLACED_IN_PLACE };
 }
 
 /** An order among scorings of the same instant: that of their canonical forms. Most are alike, and need none. */

@@ -1,7 +1,7 @@
 /** The appliance's own address of a photo: signed, so that nobody can make one for another photo. */
 import { BoundedMap } from '../bounded-map.ts';
 import { getOrMake } from '../get-or-make.ts';
-import { createSeal, decodeBase64url, type Seal } from '../seal.ts';
+import { createSeal, decodeBase64url } from '../seal.ts';
 
 const SIGNATURE_BYTES = 16;
 const SIGNATURES_CACHED_MAX = 20_000;
@@ -19,9 +19,7 @@ export function photoPath(key: Uint8Array, sourceInternalId: number): string {
 }
 
 /** @param text the number of a photo in its URL; @returns null unless it is in its canonical spelling */
-export function parsePhotoId(text: string): number | null {
-  return PHOTO_ID.test(text) ? Number(text) : null;
-}
+export const parsePhotoId = (text: string) => (PHOTO_ID.test(text) ? Number(text) : null);
 
 /** In constant time, and in its one spelling. Not cached: what strangers try must not fill the cache. */
 export function isPhotoSignature(key: Uint8Array, sourceInternalId: number, signature: string): boolean {
@@ -29,10 +27,6 @@ export function isPhotoSignature(key: Uint8Array, sourceInternalId: number, sign
   return bytes !== null && sealOf(key).isSigned(bytes, contentOf(sourceInternalId));
 }
 
-function sealOf(key: Uint8Array): Seal {
-  return createSeal(key, SIGNATURE_BYTES);
-}
+const sealOf = (key: Uint8Array) => createSeal(key, SIGNATURE_BYTES);
 
-function contentOf(sourceInternalId: number): string {
-  return `photo ${sourceInternalId}`;
-}
+const contentOf = (sourceInternalId: number) => `photo ${sourceInternalId}`;

@@ -62,10 +62,8 @@ export function registrableDomain(host: string): string | null {
 }
 
 /** The host in a domain of an export, which may be a URL. */
-export function hostOfDomain(given: string): string {
-  const authority = /^(?:(?:[a-z][a-z0-9+.-]*:)?\/\/)?([^/?#\\]*)/i.exec(given.trim())?.[1] ?? '';
-  return hostOf(authority);
-}
+export const hostOfDomain = (given: string) =>
+  hostOf(/^(?:(?:[a-z][a-z0-9+.-]*:)?\/\/)?([^/?#\\]*)/i.exec(given.trim())?.[1] ?? '');
 
 const DOMAINS_MAX = 20_000;
 const HOST_CHARACTERS_MAX = 253;
@@ -73,8 +71,7 @@ const domains = new BoundedMap<string, string | null>(DOMAINS_MAX);
 
 function hostOf(authority: string): string {
   const afterUser = authority.slice(authority.lastIndexOf('@') + 1);
-  const literal = /^\[[^\]]*\]/.exec(afterUser)?.[0];
-  return literal ?? afterUser.replace(/:\d*$/, '');
+  return /^\[[^\]]*\]/.exec(afterUser)?.[0] ?? afterUser.replace(/:\d*$/, '');
 }
 
 /** User information may contain colons; a host name may contain neither `:` nor `@` (RFC 3986, 3.2). */

@@ -7,12 +7,8 @@ import { formatSeconds, parseSeconds } from '../time.ts';
 import { Bad, hostOfDomain, readAddress, registrableDomain } from './article-address.ts';
 import { type ColumnName, EXPORT_COLUMNS, exportColumn } from './columns.ts';
 
-/** The bounds of the times in a file, in the form of the API. */
-export interface TimeBounds {
-  /** The earliest `first_detected_at`. */
-  readonly earliest: string;
-  readonly latest: string;
-}
+/** The bounds of the times in a file, in the form of the API. `earliest`: only of `first_detected_at`. */
+export type TimeBounds = Readonly<Record<'earliest' | 'latest', string>>;
 
 export interface RowLimits extends TimeBounds {
   readonly export: ExportName;
@@ -44,7 +40,6 @@ const DERIVED_COLUMNS = ['content_type', 'match_type', 'strength_band'] as const
 const EARLIEST_TIME =
   'This bound is the setting [ingest] earliest_time (default: five years before the window, or before a backfill is read). For older detections, set it.';
 const STRING_BYTES_MAX = 4 * 1024;
-const REQUIRED_VALUE = 'a value: this column is required';
 const REQUIRED = EXPORT_COLUMNS.filter((column) => column.required);
 /** Longer names are truncated in a file's record. */
 const COLUMN_NAME_MAX = 100;
@@ -79,7 +74,7 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
   }
   for (const { name } of REQUIRED)
     if (isAbsent(raw[name]))
-      errors.push({ column: name, value: raw[name] ?? null, expected: REQUIRED_VALUE });
+      errors.push({ column: name, value: raw[name] ?? null, expected: 'a value: this column is required' });
   if (hasDerived && errors.length === 0) errors.push(...checkDerived(raw, row, limits.export));
   if (errors.length > 0) return { kind: 'bad', errors };
   const domain = row.article_domain ?? (typeof raw.article_url === 'string' ? raw.article_url : '');
@@ -90,17 +85,12 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
 }
 
 /** Whether a column means something in a row. */
-export function isChecked(name: string): boolean {
-  return exportColumn(name) !== undefined || isDerived(name);
-}
+export const isChecked = (name: string) => exportColumn(name) !== undefined || isDerived(name);
 
-function isDerived(name: string): boolean {
-  return (DERIVED_COLUMNS as readonly string[]).includes(name);
-}
+const isDerived = (name: string) => (DERIVED_COLUMNS as readonly string[]).includes(name);
 
-function errorOf(column: string, value: unknown, { expected, what_to_do }: Bad): RowError {
-  return what_to_do === undefined ? { column, value, expected } : { column, value, expected, what_to_do };
-}
+const errorOf = (column: string, value: unknown, { expected, what_to_do }: Bad): RowError =>
+  what_to_do === undefined ? { column, value, expected } : { column, value, expected, what_to_do };
 
 /** @returns the value as it is stored, or {@link Bad} */
 export function readValue(value: unknown, kind: ColumnKind, limits: Omit<RowLimits, 'estimated'>): unknown {
@@ -149,9 +139,7 @@ function readString(value: unknown, charactersMax = Number.POSITIVE_INFINITY, tr
   return trimmed ? value.trim() || null : value;
 }
 
-function isAbsent(value: unknown): boolean {
-  return value === undefined || value === null || value === '';
-}
+const isAbsent = (value: unknown) => value === undefined || value === null || value === '';
 
 function checkDerived(raw: RawRow, row: ExportRow, exportName: ExportName): RowError[] {
   const contentType = CONTENT_TYPE_OF_EXPORT[exportName];

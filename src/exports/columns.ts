@@ -23,9 +23,7 @@ export const EXPORT_COLUMNS: readonly ExportColumn[] = FIELD_TABLE.flatMap(({ co
 
 const BY_NAME = new Map<string, ExportColumn>(EXPORT_COLUMNS.map((column) => [column.name, column]));
 
-export function exportColumn(name: string): ExportColumn | undefined {
-  return BY_NAME.get(name);
-}
+export const exportColumn = (name: string) => BY_NAME.get(name);
 
 function rankOf({ required, kind }: Omit<ExportColumn, 'exports'>): number {
   if (!required) return 2;

@@ -2,10 +2,8 @@
 import { counted } from '../counted.ts';
 import type { RowError } from './check-row.ts';
 
-export interface LineError extends RowError {
-  /** 0: the file as a whole. */
-  readonly line: number;
-}
+/** `line` 0: the file as a whole. */
+export type LineError = RowError & { readonly line: number };
 
 /** Errors of one kind: with the same column and the same expectation. */
 export interface ErrorGroup extends RowError {
@@ -62,16 +60,12 @@ export class BadRows {
   }
 
   #note(bad: { readonly line: number; readonly errors: readonly RowError[]; readonly row: unknown }): void {
-    if (this.#notesBytes < NOTES_BYTES_MAX) {
-      const note = `${jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY })}\n`;
-      this.#notesBytes += Buffer.byteLength(note);
-      if (this.#notesBytes <= NOTES_BYTES_MAX) {
-        this.#notes += note;
-        return;
-      }
-    }
+    const isRoom = this.#notesBytes < NOTES_BYTES_MAX;
+    const note = isRoom ? `${jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY })}\n` : '';
+    this.#notesBytes += Buffer.byteLength(note);
+    if (isRoom && this.#notesBytes <= NOTES_BYTES_MAX) this.#notes += note;
     // All rows after it are left out, too: the notes have no gaps.
-    this.#unnoted += 1;
+    else this.#unnoted += 1;
   }
 
   /**
@@ -101,15 +95,13 @@ export function errorText(error: RowError, example = ''): string {
   const { expected, value, value_in_file } = error;
   const column = columnText(error);
   const place = column === null ? '' : `${column}: `;
-  const given =
-    value_in_file === undefined ? jsonText(value) : `${jsonText(value_in_file)}, read as ${jsonText(value)}`;
-  return `${place}expected ${expected}${value === null ? '' : `, found ${example}${given}`}`;
+  const given = value_in_file === undefined ? '' : `${jsonText(value_in_file)}, read as `;
+  return `${place}expected ${expected}${value === null ? '' : `, found ${example}${given}${jsonText(value)}`}`;
 }
 
 /** The column of an error, behind the file's own name for it; null: it is about the whole line. */
-export function columnText({ column, column_in_file }: RowError): string | null {
-  return column === null || column_in_file === undefined ? column : `${column_in_file} (${column})`;
-}
+export const columnText = ({ column, column_in_file }: RowError): string | null =>
+  column === null || column_in_file === undefined ? column : `${column_in_file} (${column})`;
 
 /** `line 1, strength_score: expected a number from 0 to 100, found "high"; 5 more errors`; null without errors. */
 export function firstErrorText({ errors = [], errors_total = errors.length }: Partial<FileErrors>) {

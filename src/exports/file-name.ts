@@ -126,9 +126,7 @@ export function windowReadiness(windowStartMs: number, nowMs: number): 'ready' |
 }
 
 /** The time at which a window ends, for people: `23:00 UTC`. */
-export function endText(windowStartMs: number): string {
-  return `${formatMs(windowStartMs + WINDOW_MS).slice(11, 16)} UTC`;
-}
+export const endText = (windowStartMs: number) => `${formatMs(windowStartMs + WINDOW_MS).slice(11, 16)} UTC`;
 
 /** The name with the ingest number before the form, for use where the name itself is taken. */
 export function numberedName(name: string, number: string): string {
@@ -175,10 +173,7 @@ export function timesOf({ window_start }: ExportFileName, readAtMs: number, earl
   };
 }
 
-export function switchedOff(exportName: ExportName): string {
-  return `the export ${exportName} is switched off. To read its files, set [exports.${exportName}] enabled = true.`;
-}
+export const switchedOff = (exportName: ExportName): string =>
+  `the export ${exportName} is switched off. To read its files, set [exports.${exportName}] enabled = true.`;
 
-function refused(reason: string): ParsedName {
-  return { kind: 'refused', reason };
-}
+const refused = (reason: string) => ({ kind: 'refused', reason }) as const;

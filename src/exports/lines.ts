@@ -42,10 +42,7 @@ export function badRow(line: number, expected: string, text: string): RawEntry {
 }
 
 /** Chunks in another encoding, by its label, as UTF-8. Bytes that it does not know end as bytes that are not UTF-8. */
-export async function* decodedChunks(
-  chunks: AsyncIterable<Buffer>,
-  encoding: string,
-): AsyncGenerator<Buffer> {
+export async function* decodedChunks(chunks: AsyncIterable<Buffer>, encoding: string) {
   const decoder = new TextDecoder(encoding);
   const encoded = (text: string) =>
     text.includes(REPLACEMENT)
@@ -55,18 +52,10 @@ export async function* decodedChunks(
   yield encoded(decoder.decode());
 }
 
-/** What is expected of bytes that are not text in an encoding. */
-export function expectedText(encoding: string): string {
-  return `${encoding} text`;
-}
-
 const REPLACEMENT = '\ufffd';
 const REPLACEMENT_BYTES = Buffer.from(REPLACEMENT).toString('latin1');
 
-/**
- * Lines are counted from 1. Each block ends with a newline, except perhaps the last one of a file.
- * @param encoding of the file, for errors
- */
+/** Lines are counted from 1. Each block ends with a newline, except perhaps the last one of a file. */
 export async function* wholeLines(chunks: AsyncIterable<Buffer>, encoding = 'UTF-8'): AsyncGenerator<Lines> {
   let rest: Buffer[] = [];
   let restBytes = 0;
@@ -78,7 +67,8 @@ export async function* wholeLines(chunks: AsyncIterable<Buffer>, encoding = 'UTF
     const firstEnd = chunk.indexOf(NEWLINE);
     if (!isTooLong && restBytes + (firstEnd < 0 ? chunk.length : firstEnd) > LINE_BYTES_MAX) {
       const expected = `a line of at most ${grouped(LINE_BYTES_MAX)} bytes`;
-      yield { kind: 'bad', line, expected, text: beginningOf([...rest, chunk]) };
+      const beginning = Buffer.concat([...rest, chunk]);
+      yield { kind: 'bad', line, expected, text: beginning.toString('utf8', 0, BEGINNING_BYTES) };
       [rest, restBytes, isStart, isTooLong] = [[], 0, false, true];
     }
     if (isTooLong) {
@@ -119,20 +109,14 @@ function* decoded(block: Buffer, firstLine: number, encoding: string): Generator
     const bytes = block.subarray(at, end);
     yield isUtf8(bytes)
       ? { kind: 'lines', first_line: line, block: bytes }
-      : { kind: 'bad', line, expected: expectedText(encoding), text: bytes.toString('utf8') };
+      : { kind: 'bad', line, expected: `${encoding} text`, text: bytes.toString('utf8') };
     at = end;
   }
   return line;
 }
 
-function beginningOf(chunks: readonly Buffer[]): string {
-  const bytes = Buffer.concat(chunks.map((chunk) => chunk.subarray(0, BEGINNING_BYTES)));
-  return bytes.toString('utf8', 0, BEGINNING_BYTES);
-}
-
-function withoutMark(block: Buffer): Buffer {
-  return block.subarray(0, 3).equals(BYTE_ORDER_MARK) ? block.subarray(3) : block;
-}
+const withoutMark = (block: Buffer): Buffer =>
+  block.subarray(0, 3).equals(BYTE_ORDER_MARK) ? block.subarray(3) : block;
 
 function countNewlines(block: Buffer): number {
   let count = 0;

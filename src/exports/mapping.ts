@@ -81,15 +81,14 @@ export function columnReader(mapping: Mapping) {
     const type = exportColumn(name)?.kind.type;
     const named = [...values.keys()].slice(0, VALUES_NAMED_MAX).map((value) => JSON.stringify(value));
     const more = values.size > VALUES_NAMED_MAX ? ', …' : '';
+    const isText = type !== 'boolean' && type !== 'integer' && type !== 'score';
     const unlisted = new Bad(`one of the values in the settings (${named.join(', ')}${more})`);
     return (given) => {
       const text = textOf(given);
       const value = text === null ? undefined : values.get(text);
       if (value !== undefined) return value === '' ? null : value;
       const read = otherwise(given);
-      const isWrong =
-        typeof read === 'string' && (type === 'boolean' || type === 'integer' || type === 'score');
-      return isWrong && read !== '' ? unlisted : read;
+      return typeof read !== 'string' || isText || read === '' ? read : unlisted;
     };
   }
 
@@ -145,17 +144,15 @@ export function originOf({ nameOf, isNamed }: ColumnReader, find: (theirs: strin
 
   /** An error with the file's own column and value. */
   function named(error: RowError): RowError {
-    const { column } = error;
+    const { column, value } = error;
     if (column === null) return error;
     // What the row lacks has the name that the settings give it.
-    const lacking = has(column) ? column : nameOf(column);
-    const { column_in_file = lacking, value_in_file } = of(column, error.value);
+    const { column_in_file = has(column) ? column : nameOf(column), value_in_file } = of(column, value);
     return {
       ...error,
       ...(column_in_file !== column && { column_in_file }),
       // What cannot be read has no value of ours.
-      ...(value_in_file !== undefined &&
-        (error.value === null ? { value: value_in_file } : { value_in_file })),
+      ...(value_in_file !== undefined && (value === null ? { value: value_in_file } : { value_in_file })),
     };
   }
 
@@ -163,9 +160,7 @@ export function originOf({ nameOf, isNamed }: ColumnReader, find: (theirs: strin
 }
 
 /** A text, number or boolean as text, empty without a value; null for an object, of which String may throw. */
-function textOf(value: unknown): string | null {
-  return typeof value === 'object' && value !== null ? null : String(value ?? '');
-}
+const textOf = (value: unknown) => (typeof value === 'object' && value !== null ? null : String(value ?? ''));
 
 function decimal(text: string): number | Bad {
   return /^-?(0|[1-9]\d*)(,\d+)?$/.test(text)

@@ -5,10 +5,7 @@ import { badFile, badRow, NEWLINE, type RawEntry, wholeLines } from './lines.ts'
 import { type ColumnReader, columnReader, type Mapping, originOf } from './mapping.ts';
 
 /** Entries come in groups: an asynchronous step for each row would cost more than the row. */
-export async function* ndjsonEntries(
-  chunks: AsyncIterable<Buffer>,
-  mapping: Mapping | null,
-): AsyncGenerator<Iterable<RawEntry>> {
+export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>, mapping: Mapping | null) {
   const reader = mapping === null ? null : columnReader(mapping);
   for await (const lines of wholeLines(chunks))
     yield lines.kind === 'lines'

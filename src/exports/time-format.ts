@@ -28,9 +28,7 @@ type Field = (typeof FIELDS)[keyof typeof FIELDS]['field'];
 const LETTERS = /(\[[^\]]*\]|YYYY|YY|MM?|DD?|HH?|hh?|mm|ss|S+|A|Z)/;
 
 /** @returns null if the same part of a time is in it twice, or an hour up to 12 without AM or PM */
-export function timeFormat(letters: string) {
-  return compiled(splitLetters(letters));
-}
+export const timeFormat = (letters: string) => compiled(splitLetters(letters));
 
 /** The format of a file name, with its letters in braces. */
 export function nameFormat(name: string) {
@@ -47,10 +45,7 @@ export function sampleName(name: string): string {
   return name.replace(/\{([^{}]*)\}/g, (_, format) => splitLetters(format).map(written).join(''));
 }
 
-interface Part {
-  readonly letters: keyof typeof FIELDS | null;
-  readonly text: string;
-}
+type Part = Readonly<{ letters: keyof typeof FIELDS | null; text: string }>;
 
 function splitLetters(format: string): Part[] {
   return format.split(LETTERS).map((text, at) => {
@@ -94,9 +89,8 @@ function compiled(parts: readonly Part[]) {
 const CLOCK_FIELDS: readonly Field[] = ['year', 'month', 'day', 'hour', 'minute', 'second'];
 
 /** `+01`, `+0100` or `+01:00` as the last of them. */
-function withMinutes(offset: string): string {
-  return offset.replace(/^(.\d\d):?(\d\d)?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
-}
+const withMinutes = (offset: string): string =>
+  offset.replace(/^(.\d\d):?(\d\d)?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
 
 /** The hour of 24; no hour if it is not one of 12. */
 function of24(hour: string, half: string): string {
@@ -105,6 +99,4 @@ function of24(hour: string, half: string): string {
   return String((hours % 12) + (/^p/i.test(half) ? 12 : 0)).padStart(2, '0');
 }
 
-function literal(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
-}
+const literal = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');

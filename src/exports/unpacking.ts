@@ -20,16 +20,10 @@ export class UnreadableContent extends Error {
 }
 
 /** Any write to a file changes it. */
-export interface FileSnapshot {
-  readonly size: bigint;
-  readonly mtimeNs: bigint;
-  readonly ino: bigint;
-  readonly dev: bigint;
-}
+export type FileSnapshot = Readonly<Record<'size' | 'mtimeNs' | 'ino' | 'dev', bigint>>;
 
-export function isSameSnapshot(a: FileSnapshot, b: FileSnapshot): boolean {
-  return a.size === b.size && a.mtimeNs === b.mtimeNs && a.ino === b.ino && a.dev === b.dev;
-}
+export const isSameSnapshot = (a: FileSnapshot, b: FileSnapshot): boolean =>
+  a.size === b.size && a.mtimeNs === b.mtimeNs && a.ino === b.ino && a.dev === b.dev;
 
 export interface ExportSource {
   readonly path: string;
@@ -102,11 +96,7 @@ async function* unpack(source: Source, form: Form): AsyncGenerator<Buffer> {
 }
 
 /** @returns the rest of the chunk in which the packed data ended; null at the end of the source */
-async function feed(
-  unpacked: Gunzip | ZstdDecompress,
-  first: Buffer | null,
-  source: Source,
-): Promise<Buffer | null> {
+async function feed(unpacked: Gunzip | ZstdDecompress, first: Buffer | null, source: Source) {
   for (let chunk = first; chunk !== null; chunk = (await source.next()).value) {
     const before = unpacked.bytesWritten;
     await written(unpacked, chunk);

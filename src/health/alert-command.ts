@@ -13,7 +13,7 @@ const RUN_MS = 30 * SECOND_MS;
 /** Several times the number of kinds of alerts. */
 const WAITING_MAX = 100;
 /** Settings, which may contain secrets: not passed on. */
-const OWN_VARIABLE = /^WIREWATCH_/;
+const SETTING = /^WIREWATCH_/;
 
 /** @param command the program and its arguments, without a shell; empty runs nothing */
 export function createAlertCommand(command: readonly string[], log: Logger, runMs = RUN_MS) {
@@ -26,9 +26,9 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
   async function runWaiting(): Promise<void> {
     for (let input = waiting.shift(); program !== undefined && input !== undefined; input = waiting.shift())
       try {
+        const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !SETTING.test(name)));
         const stdio: StdioOptions = ['pipe', 'ignore', 'ignore'];
-        const limits = { timeout: runMs, killSignal: 'SIGKILL' } as const;
-        const child = spawn(program, args, { env: environment(), stdio, ...limits });
+        const child = spawn(program, args, { env, stdio, timeout: runMs, killSignal: 'SIGKILL' });
         running = child;
         child.on('error', onError);
         // The command may exit without reading its stdin. There is none if no file descriptor was left for it.
@@ -62,8 +62,4 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
       running?.kill('SIGKILL');
     },
   };
-}
-
-function environment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_VARIABLE.test(name)));
 }

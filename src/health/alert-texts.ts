@@ -107,16 +107,13 @@ export function alertDocument({ name, of, since, detail, command }: Alert) {
   };
 }
 
-export function alertKey({ name, of: subject }: Pick<Alert, 'name' | 'of'>): string {
-  return `${name} ${subject}`;
-}
+export const alertKey = ({ name, of: subject }: Pick<Alert, 'name' | 'of'>) => `${name} ${subject}`;
 
 /** What "copy behind" is about while ingest waits for the copy: then it needs someone now. */
 export const HELD_UP_INGEST = 'ingest';
 
-export function isPageWorthy({ name, of }: Pick<Alert, 'name'> & Partial<Pick<Alert, 'of'>>): boolean {
-  return Object.hasOwn(URGENT, name) || (name === 'copy behind' && of === HELD_UP_INGEST);
-}
+export const isPageWorthy = ({ name, of }: Pick<Alert, 'name'> & Partial<Pick<Alert, 'of'>>): boolean =>
+  Object.hasOwn(URGENT, name) || (name === 'copy behind' && of === HELD_UP_INGEST);
 
 /** Urgent alerts first, then by age, the oldest first. */
 export function inOrder(alerts: readonly Alert[]): Alert[] {

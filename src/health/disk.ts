@@ -22,9 +22,8 @@ export interface Disk {
 
 export type DiskFolders = Readonly<Partial<Record<Disk['of'], string>>>;
 
-export function isGettingFull(freeBytes: number, bytes: number): boolean {
-  return freeBytes < LEAST_BYTES || (freeBytes < LITTLE_BYTES && freeBytes < bytes * LITTLE_SHARE);
-}
+export const isGettingFull = (freeBytes: number, bytes: number): boolean =>
+  freeBytes < LEAST_BYTES || (freeBytes < LITTLE_BYTES && freeBytes < bytes * LITTLE_SHARE);
 
 type Configured = Readonly<{ dataFolder: string; ingest: { drop: string }; copy: { to: string } }>;
 

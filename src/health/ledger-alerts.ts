@@ -16,10 +16,7 @@ const STREAMS_SHOWN = 5;
 const MANY_WINDOWS = 144;
 const FILES_MAX = 1000;
 
-interface WindowsRow extends UnknownWindows {
-  readonly status: 'failed' | 'missing' | 'abandoned';
-  readonly since: number;
-}
+type WindowsRow = UnknownWindows & Readonly<{ status: 'failed' | 'missing' | 'abandoned'; since: number }>;
 
 interface FilesRow {
   readonly export: ExportName;
@@ -139,6 +136,5 @@ function skippedAlert({ export: exportName, since, report, ...row }: SkippedRow)
   };
 }
 
-function filesText({ files, name }: Pick<FilesRow, 'files' | 'name'>): string {
-  return files === 1 ? name : `${name} and ${counted(files - 1, 'more file')}`;
-}
+const filesText = ({ files, name }: Pick<FilesRow, 'files' | 'name'>): string =>
+  files === 1 ? name : `${name} and ${counted(files - 1, 'more file')}`;

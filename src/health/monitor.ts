@@ -59,104 +59,73 @@ interface Ledger {
   readonly alerts: readonly Alert[];
 }
 
+export type Monitor = ReturnType<typeof createMonitor>;
+
 /** Checks at once, then every second until it is closed. */
-export class Monitor {
-  readonly #options: MonitorOptions;
+export function createMonitor(options: MonitorOptions) {
+  const { detections, access, conditions, rules, folders, alertCommand, role, now, log } = options;
   /** What was read last: its alerts stay open until it can be read again. */
-  #ledger: Ledger | null = null;
-  #stalled: readonly Alert[] = [];
-  #stallCheckedAt = Number.NEGATIVE_INFINITY;
-  #probedAt = Number.NEGATIVE_INFINITY;
-  #disksCheckedAt: number;
+  let ledger: Ledger | null = null;
+  let stalled: readonly Alert[] = [];
+  let stallCheckedAt = Number.NEGATIVE_INFINITY;
+  let probedAt = Number.NEGATIVE_INFINITY;
+  // Not before the second check: statfs would delay the start.
+  let disksCheckedAt = now() - DISK_EVERY_MS + CHECK_EVERY_MS;
   /** What each disk answered last. */
-  #disks: readonly AskedDisk[] = [];
-  #isPaused = false;
-  readonly #timer: NodeJS.Timeout;
-  #reportedOpen = new Map<string, Alert>();
+  let disks: readonly AskedDisk[] = [];
+  let isPaused = false;
+  let reportedOpen = new Map<string, Alert>();
 
-  constructor(options: MonitorOptions) {
-    this.#options = options;
-    // Not before the second check: statfs would delay the start.
-    this.#disksCheckedAt = options.now() - DISK_EVERY_MS + CHECK_EVERY_MS;
-    this.#report();
-    this.#timer = setInterval(() => this.#report(), CHECK_EVERY_MS);
-  }
-
-  close(): void {
-    clearInterval(this.#timer);
-    this.#options.alertCommand.close();
-  }
-
-  alerts(): Alert[] {
-    return inOrder(this.#snapshot().alerts);
-  }
-
-  health(): Health {
-    const { alerts, ...situation } = this.#snapshot();
-    return evaluateHealth(situation, alerts, this.#options.now(), this.#options.role());
-  }
-
-  #snapshot() {
-    const { conditions, rules, now } = this.#options;
+  function snapshot() {
     const nowMs = now();
-    this.#checkAccess();
-    const isRead = this.#readLedger(nowMs);
-    const newest_done = this.#ledger?.newest_done ?? NOTHING_DONE;
-    const situation = { newest_done, enabled: rules.enabled_exports, is_paused: this.#isPaused };
-    const isCheck = isDue(this.#stallCheckedAt, STALL_CHECK_EVERY_MS, nowMs);
-    if (isCheck) this.#stallCheckedAt = nowMs;
-    const open = new Set(this.#stalled.map(({ of }) => of));
-    this.#stalled = stalledAlerts(situation, nowMs).filter(({ of }) => (isCheck && isRead) || open.has(of));
+    checkAccess();
+    const isRead = readLedger(nowMs);
+    const newest_done = ledger?.newest_done ?? NOTHING_DONE;
+    const situation = { newest_done, enabled: rules.enabled_exports, is_paused: isPaused };
+    const isCheck = isDue(stallCheckedAt, STALL_CHECK_EVERY_MS, nowMs);
+    if (isCheck) stallCheckedAt = nowMs;
+    const open = new Set(stalled.map(({ of }) => of));
+    stalled = stalledAlerts(situation, nowMs).filter(({ of }) => (isCheck && isRead) || open.has(of));
     conditions.set('clock wrong', clockProblem(newest_done, nowMs));
-    const alerts = [...conditions.open(), ...this.#stalled, ...(this.#ledger?.alerts ?? [])];
+    const alerts = [...conditions.open(), ...stalled, ...(ledger?.alerts ?? [])];
     return { ...situation, newest_done: isRead ? newest_done : NOTHING_DONE, alerts };
   }
 
+  const alerts = () => inOrder(snapshot().alerts);
+
   /** Checks, and reports what has opened and closed: in the log, and to the alert command. */
-  #report(): void {
-    const nowMs = this.#options.now();
-    if (isDue(this.#probedAt, PROBE_EVERY_MS, nowMs)) {
-      this.#probedAt = nowMs;
-      this.#probeFile();
+  function report(): void {
+    const nowMs = now();
+    if (isDue(probedAt, PROBE_EVERY_MS, nowMs)) {
+      probedAt = nowMs;
+      probeFile();
     }
-    this.#checkDisks(nowMs);
-    this.#logChanges();
-  }
-
-  /** Has the disks checked with the next check, as after a write that failed. */
-  suspectDisks(): void {
-    this.#disksCheckedAt = Number.NEGATIVE_INFINITY;
-  }
-
-  /** Called with each error of a request: damage opens an alert. */
-  noteFault(error: unknown): void {
-    const { conditions } = this.#options;
-    if (!isDamage(error) || conditions.has('database damaged')) return;
-    conditions.set('database damaged', `detections.db: ${reasonOf(error)}`);
-  }
-
-  #logChanges(): void {
-    const { log, alertCommand } = this.#options;
-    const open = new Map(this.alerts().map((alert) => [alertKey(alert), alert]));
-    for (const [key, alert] of this.#reportedOpen) {
+    checkDisks(nowMs);
+    const open = new Map(alerts().map((alert) => [alertKey(alert), alert]));
+    for (const [key, alert] of reportedOpen) {
       if (open.has(key)) continue;
       log.info({ alert: alert.name, since: formatMs(alert.since) }, 'alert closed');
       alertCommand.run('closed', alertDocument(alert));
     }
     for (const [key, alert] of open) {
-      if (this.#reportedOpen.has(key)) continue;
+      if (reportedOpen.has(key)) continue;
       const document = alertDocument(alert);
       const { name, page_worthy, detail, what_to_do } = document;
       log.warn({ alert: name, page_worthy, detail, what_to_do }, 'alert opened');
       alertCommand.run('opened', document);
     }
-    this.#reportedOpen = open;
+    reportedOpen = open;
   }
 
-  #checkAccess(): void {
-    const { conditions, access } = this.#options;
+  /** Called with each error of a request: damage opens an alert. */
+  function noteFault(error: unknown): void {
+    if (!isDamage(error) || conditions.has('database damaged')) return;
+    conditions.set('database damaged', `detections.db: ${reasonOf(error)}`);
+  }
+
+  function checkAccess(): void {
     try {
-      this.#isPaused = access.read(readPause) !== null;
+      isPaused = access.read(readPause) !== null;
       access.check();
       conditions.set('keys cannot be checked', null);
     } catch (error) {
@@ -166,15 +135,14 @@ export class Monitor {
   }
 
   /** @returns false if the database cannot or must not be read */
-  #readLedger(nowMs: number): boolean {
-    const { conditions, detections, rules } = this.#options;
+  function readLedger(nowMs: number): boolean {
     if (conditions.has('database damaged')) return false;
     try {
       const reader = detections.reader();
-      const known = this.#ledger?.reader === reader ? this.#ledger : null;
+      const known = ledger?.reader === reader ? ledger : null;
       const version = reader.pragma('data_version', { simple: true });
       if (known === null || known.version !== version || isDue(known.readAt, LEDGER_EVERY_MS, nowMs))
-        this.#ledger = {
+        ledger = {
           reader,
           fileId: known?.fileId ?? fileId(detections.path),
           version,
@@ -185,18 +153,17 @@ export class Monitor {
       conditions.set('database not readable', null);
       return true;
     } catch (error) {
-      this.noteFault(error);
+      noteFault(error);
       // Where another machine took over, it is closed for good.
-      if (!isDamage(error) && this.#options.role() !== 'superseded')
+      if (!isDamage(error) && role() !== 'superseded')
         conditions.set('database not readable', reasonOf(error));
       return false;
     }
   }
 
   /** Open connections keep reading pages that they have in memory: only a new one reads the file as it is now. */
-  #probeFile(): void {
-    const { conditions, detections } = this.#options;
-    const known = this.#ledger;
+  function probeFile(): void {
+    const known = ledger;
     if (conditions.has('database damaged') || known === null) return;
     try {
       if (detections.reader() !== known.reader) return;
@@ -209,21 +176,39 @@ export class Monitor {
     } catch (error) {
       if (isErrorCode(error, 'ENOENT'))
         conditions.set('database damaged', `${detections.path}: the file is gone`);
-      else this.noteFault(error);
+      else noteFault(error);
     }
   }
 
-  #checkDisks(nowMs: number): void {
-    const { conditions, folders } = this.#options;
+  function checkDisks(nowMs: number): void {
     // While a disk is full, its free space must be current.
-    if (!conditions.has('disk full') && !isDue(this.#disksCheckedAt, DISK_EVERY_MS, nowMs)) return;
-    this.#disksCheckedAt = nowMs;
+    if (!conditions.has('disk full') && !isDue(disksCheckedAt, DISK_EVERY_MS, nowMs)) return;
+    disksCheckedAt = nowMs;
     void askDisks(folders).then((asked) => {
-      this.#disks = asked.map((disk, at) => (disk === undefined ? this.#disks[at] : disk));
-      conditions.set('disk getting full', fillingDisk(this.#disks));
+      disks = asked.map((disk, at) => (disk === undefined ? disks[at] : disk));
+      conditions.set('disk getting full', fillingDisk(disks));
     });
     void unwritable(folders.data, nowMs).then((why) => conditions.set('data folder not writable', why));
   }
+
+  report();
+  const timer = setInterval(report, CHECK_EVERY_MS);
+  return {
+    alerts,
+    health(): Health {
+      const { alerts, ...situation } = snapshot();
+      return evaluateHealth(situation, alerts, now(), role());
+    },
+    noteFault,
+    /** Has the disks checked with the next check, as after a write that failed. */
+    suspectDisks() {
+      disksCheckedAt = Number.NEGATIVE_INFINITY;
+    },
+    close() {
+      clearInterval(timer);
+      alertCommand.close();
+    },
+  };
 }
 
 /**
@@ -239,14 +224,9 @@ async function unwritable(folder: string | undefined, nowMs: number): Promise<st
   );
 }
 
-function newestDoneOf(db: Database): NewestDone {
-  return perExport((name) => newestDone(db, name));
-}
+const newestDoneOf = (db: Database) => perExport((name) => newestDone(db, name));
 
-/**
- * The detail of "clock wrong"; null if no error is known. Only the ends of windows prove that the clock is behind: the
- * agency names windows by its own clock. Delivery times come from ours, and would keep a jump ahead that was corrected.
- */
+/** The detail of "clock wrong"; null if no error is known. Why the ends of windows tell: windows/ledger.ts. */
 function clockProblem(ends: NewestDone, nowMs: number): string | null {
   const newestEndMs = Math.max(...EXPORT_NAMES.map((name) => ends[name] ?? 0));
   if (nowMs >= newestEndMs - CLOCK_TOLERANCE_MS) return null;
@@ -254,9 +234,7 @@ function clockProblem(ends: NewestDone, nowMs: number): string | null {
 }
 
 /** Also due if the clock was set back. */
-function isDue(lastMs: number, everyMs: number, nowMs: number): boolean {
-  return nowMs - lastMs >= everyMs || nowMs < lastMs;
-}
+const isDue = (lastMs: number, everyMs: number, nowMs: number) => nowMs - lastMs >= everyMs || nowMs < lastMs;
 
 function fileId(path: string): string {
   const { dev, ino } = statSync(path);

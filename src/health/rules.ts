@@ -21,12 +21,7 @@ export interface Situation {
 const STALLED_AFTER_MS = 45 * MINUTE_MS;
 const DEGRADED_AFTER_MS = HOUR_MS;
 
-export function evaluateHealth(
-  situation: Situation,
-  alerts: readonly Alert[],
-  nowMs: number,
-  role: Role = 'writer',
-) {
+export function evaluateHealth(situation: Situation, alerts: Alert[], nowMs: number, role: Role = 'writer') {
   const { newest_done, enabled, is_paused } = situation;
   const pageWorthy = alerts.filter(isPageWorthy).length;
   const isOld = !is_paused && enabled.some((name) => !isWithin(newest_done[name], DEGRADED_AFTER_MS, nowMs));
@@ -54,6 +49,4 @@ export function stalledAlerts({ newest_done, enabled, is_paused }: Situation, no
   });
 }
 
-function isWithin(endMs: number | null, ms: number, nowMs: number): boolean {
-  return endMs !== null && nowMs - endMs <= ms;
-}
+const isWithin = (endMs: number | null, ms: number, nowMs: number) => endMs !== null && nowMs - endMs <= ms;

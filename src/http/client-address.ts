@@ -5,10 +5,7 @@ import type { Conditions } from '../health/alert-conditions.ts';
 const UNKNOWN = '0.0.0.0';
 
 /** @param trusted addresses and CIDR networks; @param onUntrusted called when another peer sends the header */
-export function createClientAddress(
-  trusted: readonly string[],
-  onUntrusted: (peer: string) => void = () => {},
-) {
+export function createClientAddress(trusted: readonly string[], onUntrusted: (peer: string) => void) {
   const isTrusted = createAddressList(trusted);
   /** Address of a client. @param peer the socket's; @param forwarded the header's value */
   return (peer: string | undefined, forwarded: string | undefined): string => {

@@ -15,11 +15,7 @@ import { SECOND_MS } from '../time.ts';
 import { breakBody } from './body.ts';
 import type { Limit } from './request-metrics.ts';
 
-interface Turn {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly answer: () => void;
-}
+type Turn = Readonly<{ response: ServerResponse; answer: () => void }>;
 
 interface Connection {
   /** The TCP socket; under TLS, once the handshake is done, the TLS one. */
@@ -39,13 +35,10 @@ const TURNS_MAX = 100;
 /** How long a connection that is ended still reads what a client sends. */
 const LINGER_MS = 2 * SECOND_MS;
 
-export interface ConnectionLimits {
-  readonly limits: Pick<
-    Settings['server'],
-    'max_connections' | 'max_connections_per_address' | 'trusted_proxies'
-  >;
-  readonly onRefused?: (address: string, limit: Limit) => void;
-}
+export type ConnectionLimits = Readonly<{
+  limits: Pick<Settings['server'], 'max_connections' | 'max_connections_per_address' | 'trusted_proxies'>;
+  onRefused?: (address: string, limit: Limit) => void;
+}>;
 
 export type Connections = ReturnType<typeof watchConnections>;
 
@@ -136,10 +129,11 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
     });
   }
 
-  function begin(connection: Connection, { request, response, answer }: Turn): void {
-    const { socket } = request;
-    // While it is answered it is not closed for others.
-    if (hasBody(request)) setWaiting(connection, request);
+  function begin(connection: Connection, { response, answer }: Turn): void {
+    const request = response.req;
+    const { socket, headers } = request;
+    // While it is answered it is not closed for others, once it has its body (RFC 9112, 6.3).
+    if ('content-length' in headers || 'transfer-encoding' in headers) setWaiting(connection, request);
     else waiting.delete(connection);
     response.on('close', () => {
       connection.turns.shift();
@@ -171,14 +165,13 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
   return {
     open: () => open.size,
     /** Answers a request after those before it on its connection; not at all once its connection is gone or ends. */
-    inTurn(request: IncomingMessage, response: ServerResponse, answer: () => void): void {
-      const { socket } = request;
+    inTurn(response: ServerResponse, answer: () => void): void {
+      const { socket } = response.req;
       const connection = served.get(socket);
       if (connection === undefined || socket.writableEnded) return;
-      const turn = { request, response, answer };
-      connection.last = turn;
-      connection.turns.push(turn);
-      if (connection.turns.length === 1) begin(connection, turn);
+      connection.last = { response, answer };
+      connection.turns.push(connection.last);
+      if (connection.turns.length === 1) begin(connection, connection.last);
       else if (connection.turns.length - 1 > TURNS_MAX) socket.destroy();
     },
     /**
@@ -191,11 +184,11 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
       if (connection === undefined) return void socket.destroy();
       if (connection.end !== null || socket.writableEnded) return;
       const { last, turns } = connection;
-      if (last === null || last.request.complete) connection.end = reply;
+      if (last === null || last.response.req.complete) connection.end = reply;
       else {
         connection.end = () => endSoon(socket);
         last.response.shouldKeepAlive = false;
-        breakBody(last.request);
+        breakBody(last.response.req);
       }
       if (turns.length === 0) connection.end();
     },
@@ -207,14 +200,7 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
   };
 }
 
-function peerOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`;
-}
-
-/** RFC 9112, 6.3. */
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
-}
+const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
 /**
  * Ends a connection in stages (RFC 9112, 9.6): sends what was written, then discards what still arrives for a while.

@@ -8,38 +8,30 @@ import { CONTENT_TYPES, NUMBER_MAX } from '../detection/content-type.ts';
 import type { ProblemCode } from '../problem-titles.ts';
 import type { DocumentedParameter } from '../query/parameters.ts';
 
-const COMPONENTS = '#/components/schemas/';
-
-const TIMESTAMP_PATTERN = '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$';
 export const EXAMPLE_TIME = '2026-11-21T10:10:00Z';
 
 /** The address of a named schema in the document, which is also its `$id`. */
-export const componentId = (name: string) => `${COMPONENTS}${name}`;
+export const componentId = (name: string) => `#/components/schemas/${name}`;
 
 export const ref = (name: string): TSchema => Type.Ref(componentId(name));
 
 export const described = (schema: TSchema, description: string): TSchema => ({ ...schema, description });
 
-export function closed(properties: TProperties, description?: string): TObject {
-  return Type.Object(properties, {
-    additionalProperties: false,
-    ...(description === undefined ? {} : { description }),
-  });
-}
+export const closed = (properties: TProperties, description?: string): TObject =>
+  Type.Object(properties, { additionalProperties: false, ...(description && { description }) });
 
-export function nullable(schema: TSchema, description?: string): TSchema {
-  return Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
-}
+export const nullable = (schema: TSchema, description?: string): TSchema =>
+  Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 
-export function words(values: readonly string[]): TSchema {
-  const [first, ...more] = values.map((value) => Type.Literal(value));
-  if (first === undefined) throw new Error('a choice of nothing');
-  return more.length === 0 ? first : Type.Union([first, ...more]);
-}
+export const words = (values: readonly string[]) => Type.Union(values.map((value) => Type.Literal(value)));
 
-export const TIMESTAMP = Type.String({ format: 'date-time', pattern: TIMESTAMP_PATTERN });
+export const TIMESTAMP = Type.String({
+  format: 'date-time',
+  pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$',
+});
 export const URI = Type.String({ format: 'uri' });
 export const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+export const KEY_ID = Type.String({ pattern: '^[a-z2-7]{12}$' });
 export const NUMBERED_ID = Type.Integer({ minimum: 0, maximum: NUMBER_MAX });
 export const CONTENT_TYPE = words(CONTENT_TYPES);
 export const AS_OF = nullable(
@@ -47,26 +39,22 @@ export const AS_OF = nullable(
   'End of the newest finished export window; the earliest across the content types read. Data up to this time has been read, except windows listed in data_gaps (GET /v1/me) and late windows. Null while an export has no finished window.',
 );
 
-/** The names of components: `Text` for `text`. */
-export function pascalCase(name: string): string {
-  return name.charAt(0).toUpperCase() + name.slice(1);
+/** A record with the same names. */
+export function mapped<Given, Made>(record: Readonly<Record<string, Given>>, make: (one: Given) => Made) {
+  return Object.fromEntries(Object.entries(record).map(([name, one]) => [name, make(one)]));
 }
 
-export interface Header {
-  readonly required: boolean;
-  readonly description: string;
-  readonly schema: TSchema;
-}
+/** The names of components: `Text` for `text`. */
+export const pascalCase = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
+
+export type Header = Readonly<{ required: boolean; description: string; schema: TSchema }>;
 export type Headers = Readonly<Record<string, Header>>;
 
-export function header(schema: TSchema, description: string): Header {
-  return { required: true, description, schema };
-}
-
-export function optional(schema: TSchema, description: string): Header {
-  return { required: false, description, schema };
-}
-
+export const header = (schema: TSchema, description: string) => ({ required: true, description, schema });
+export const optional = (schema: TSchema, description: string) => ({
+  ...header(schema, description),
+  required: false,
+});
 export const text = (pattern?: string) => Type.String(pattern === undefined ? { minLength: 1 } : { pattern });
 
 export interface Success {
@@ -93,9 +81,7 @@ interface EndpointBase {
   readonly description: string;
   readonly segment?: Pick<DocumentedParameter, 'description' | 'schema' | 'example'>;
   readonly query?: Readonly<Record<string, DocumentedParameter>>;
-  readonly requestHeaders?: Readonly<
-    Record<string, { readonly description: string; readonly example: string }>
-  >;
+  readonly requestHeaders?: Readonly<Record<string, { description: string; example: string }>>;
   readonly body?: { readonly contentType: string; readonly schema: TSchema; readonly example: unknown };
   readonly responses: Readonly<Record<number, Success>>;
   /** Besides those of its kind of access. */
@@ -113,8 +99,6 @@ export interface KeyedEndpoint extends EndpointBase {
 }
 
 /** An endpoint that requires no credential, or (`client`) reads the client's own. */
-export interface OpenEndpoint extends EndpointBase {
-  readonly access: 'client' | 'open';
-}
+export type OpenEndpoint = EndpointBase & { readonly access: 'client' | 'open' };
 
 export type Endpoint = KeyedEndpoint | OpenEndpoint;

@@ -55,9 +55,7 @@ export interface FileBody {
 }
 
 /** A body without an end that is known: server-sent events, never compressed. */
-export interface EventBody {
-  readonly events: AsyncIterable<Buffer | string>;
-}
+export type EventBody = Readonly<{ events: AsyncIterable<Buffer | string> }>;
 
 export interface Intervention {
   /** The connection was cut, or a simulated proxy has answered. */
@@ -72,7 +70,7 @@ export interface Intervention {
   send(answer: Answer, closing: boolean): Promise<void>;
 }
 
-/** What a lab changes in requests and answers. The `Pipeline` of an appliance has no interventions. */
+/** What a lab changes in requests and answers. An appliance has none. */
 export interface Interventions {
   /** Answers a request for an operation. @returns false, with nothing done, for a request to the API */
   control(request: IncomingMessage, response: ServerResponse): boolean;

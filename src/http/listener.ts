@@ -9,13 +9,7 @@ import type { Logger } from '../logger.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { MINUTE_MS, SECOND_MS } from '../time.ts';
 import { type ConnectionLimits, watchConnections } from './connections.ts';
-import {
-  loadTlsPair,
-  type TlsPair,
-  type TlsPaths,
-  type TlsRenewalOptions,
-  watchTlsPair,
-} from './tls-pair.ts';
+import { loadTlsPair, type RenewalOptions, type TlsPair, type TlsPaths, watchTlsPair } from './tls-pair.ts';
 
 /** A legal request line reaches 15 KB: fifty publisher ids, twice, and forty domains. */
 const HEADER_BYTES_MAX = 32 * 1024;
@@ -40,7 +34,7 @@ export const CONNECTION_TIMES = {
 
 export type ConnectionTimes = Readonly<typeof CONNECTION_TIMES>;
 
-export interface ListenerOptions extends ConnectionLimits, Pick<TlsRenewalOptions, 'conditions' | 'now'> {
+export interface ListenerOptions extends ConnectionLimits, Pick<RenewalOptions, 'conditions' | 'now'> {
   readonly settings: Pick<Settings['server'], 'host' | 'port'> & TlsPaths;
   /** For the error when it cannot listen: its subject, and what to do. */
   readonly subject?: string;

@@ -24,12 +24,11 @@ export function malformedBy(error: Error, find: FindRoute): Malformed {
       if ('problem' in found) return { method, target, ...found };
     }
   }
-  const reason = REASONS[errorCode(error)] ?? OTHER_REASON;
+  const reason = REASONS[errorCode(error)] ?? { detail: 'The request is not well-formed HTTP/1.1.' };
   const [, method = '', target = ''] = BEGINNING.exec(headOf(error, 0)) ?? [];
   return { method, target, problem: { code: 'invalid_request', ...reason } };
 }
 
-/** By the code of the error. */
 const REASONS: Readonly<Record<string, Pick<Problem, 'status' | 'detail'>>> = {
   HPE_HEADER_OVERFLOW: { status: 431, detail: 'The request line and headers are too large.' },
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, detail: 'The request was not received in time.' },
@@ -38,7 +37,6 @@ const REASONS: Readonly<Record<string, Pick<Problem, 'status' | 'detail'>>> = {
       'The request target is not well-formed: expected a path in which all characters outside of ASCII are percent-encoded.',
   },
 };
-const OTHER_REASON = { detail: 'The request is not well-formed HTTP/1.1.' };
 
 /** A CONNECT names an address, which is no path of this service. */
 export const CONNECT: Malformed = { method: 'CONNECT', target: '', ...NO_PATH };

@@ -20,10 +20,8 @@ export function nextLink(baseUrl: string, path: string, query: string, cursor: s
   return link.length > CHARACTERS_MAX ? [] : ['Link', link];
 }
 
-const DATA_START = Buffer.from('{"data":[');
-
 /** @param data JSON texts of the rows, with commas between them; @param rest the members after `data` */
 export function pageBody(data: Buffer, rest: object): string | Buffer[] {
   const end = `],${JSON.stringify(rest).slice(1)}`;
-  return data.length === 0 ? `{"data":[${end}` : [DATA_START, data, Buffer.from(end)];
+  return data.length === 0 ? `{"data":[${end}` : [Buffer.from('{"data":['), data, Buffer.from(end)];
 }

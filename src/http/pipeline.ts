@@ -11,8 +11,8 @@ import { isDamage } from '../store/database-errors.ts';
 import { endSoon } from './connections.ts';
 import type { Answer, Exchange } from './exchange.ts';
 import type { Malformed } from './malformed.ts';
-import { type Problem, problemOf, retryAfter } from './problem.ts';
-import { isEvents, problemAnswer, sendAnswer } from './reply.ts';
+import { oauthError, type Problem, problemAnswer, problemOf, retryAfter } from './problem.ts';
+import { isEvents, sendAnswer, TOKEN_PATH } from './reply.ts';
 import { countRefusal, noteAnswer } from './request-log.ts';
 import { type FindRoute, NO_PATH, type Route, splitTarget } from './routes.ts';
 import type { Service } from './service.ts';
@@ -26,18 +26,13 @@ const CONTINUE = /^100-continue$/i;
 const CLOSE = ['Connection', 'close'];
 
 /** Answers a request without a route. @returns false, with nothing done, for one that has a route */
-export function refuseUnrouted(
-  service: Service,
-  find: FindRoute,
-  request: IncomingMessage,
-  response: ServerResponse,
-): boolean {
-  const refuse = (detail: string, headers?: readonly string[]) => {
+export function refuseUnrouted(service: Service, find: FindRoute, response: ServerResponse): boolean {
+  const refuse = (detail: string, headers: readonly string[] = []) => {
     const problem = { code: 'invalid_request', detail } as const;
-    sendProblem(service, openExchange(service, request, response), problem, headers);
+    sendProblem(service, openExchange(service, response), problem, ...headers);
     return true;
   };
-  const { httpVersion, headers: asked } = request;
+  const { httpVersion, headers: asked, method = '', url = '' } = response.req;
   const { host, 'transfer-encoding': coding } = asked;
   // The parser also reads HTTP/0.9, whose heads a proxy may end elsewhere, and HTTP/2.0.
   if (!VERSION.test(httpVersion)) return refuse('Unsupported HTTP version. Use HTTP/1.1.', CLOSE);
@@ -51,41 +46,33 @@ export function refuseUnrouted(
     return refuse('Unsupported Transfer-Encoding. Use chunked with HTTP/1.1, or send Content-Length.', CLOSE);
   if (asked.expect !== undefined && !CONTINUE.test(asked.expect))
     return refuse('Unsupported Expect header. The only supported value is 100-continue.');
-  const found = find(splitTarget(request.url ?? '').path, request.method ?? '');
+  const found = find(splitTarget(url).path, method);
   if (!('problem' in found)) return false;
-  const exchange = openExchange(service, request, response);
+  const exchange = openExchange(service, response);
   const preflight =
-    request.method === 'OPTIONS' && found !== NO_PATH
+    method === 'OPTIONS' && found !== NO_PATH
       ? service.cors.preflight(asked.origin, asked['access-control-request-method'])
       : null;
   if (preflight !== null) send(service, exchange, { status: 204, body: '', headers: preflight });
-  else sendProblem(service, exchange, found.problem, found.headers);
+  else sendProblem(service, exchange, found.problem, ...found.headers);
   return true;
 }
 
 /** Answers on a socket what is no request, and ends the connection. */
-export function refuseMalformed(
-  service: Service,
-  socket: Duplex,
-  { method, target, problem, headers }: Malformed,
-): void {
+export function refuseMalformed(service: Service, socket: Duplex, malformed: Malformed): void {
+  const { method, target, problem, headers = [] } = malformed;
   if (!(socket instanceof Socket) || socket.destroyed) return void socket.destroy();
   const request = new IncomingMessage(socket);
   Object.assign(request, { method, url: target });
   const response = new ServerResponse(request);
   socket.on('error', () => socket.destroy());
   response.on('finish', () => endSoon(socket)).assignSocket(socket);
-  sendProblem(service, openExchange(service, request, response), problem, headers);
+  sendProblem(service, openExchange(service, response), problem, ...headers);
 }
 
 /** Answers a request that has a route: in this turn, unless its endpoint or its encoding takes longer. Never rejects. */
-export async function answerRequest(
-  service: Service,
-  route: Route,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const exchange = openExchange(service, request, response, route);
+export async function answerRequest(service: Service, route: Route, response: ServerResponse): Promise<void> {
+  const exchange = openExchange(service, response, route);
   const { intervention } = exchange;
   if (intervention?.isTaken) return;
   try {
@@ -93,7 +80,7 @@ export async function answerRequest(
     const made = handled instanceof Promise ? await handled : handled;
     const { reader } = exchange;
     if (reader !== null) service.allowance.count(reader.credential, made.rows ?? 0, reader.atMs);
-    const accepted = request.headers['accept-encoding']?.toString();
+    const accepted = response.req.headers['accept-encoding']?.toString();
     const encoded = service.encode(intervention?.answered(made) ?? made, accepted);
     send(service, exchange, encoded instanceof Promise ? await encoded : encoded);
   } catch (error) {
@@ -113,12 +100,9 @@ function handleRequest(service: Service, route: Route, exchange: Exchange): Answ
   exchange.reader = { credential, atMs: nowMs, startedMs };
   return route.answer(service, exchange, credential);
 }
-function openExchange(
-  service: Service,
-  request: IncomingMessage,
-  response: ServerResponse,
-  route: Route | null = null,
-): Exchange {
+
+function openExchange(service: Service, response: ServerResponse, route: Route | null = null): Exchange {
+  const request = response.req;
   // Without a listener, a write to a client that is gone would be an uncaught exception.
   response.on('error', () => {});
   const forwarded = request.headers['x-forwarded-for']?.toString();
@@ -160,13 +144,14 @@ function send(service: Service, exchange: Exchange, answer: Answer): void {
   });
 }
 
-function sendProblem(
-  service: Service,
-  exchange: Exchange,
-  problem: Problem,
-  headers?: readonly string[],
-): void {
-  send(service, exchange, problemAnswer(exchange, problem, service.baseUrl, headers));
+/** A problem document; an invalid request for a token in that endpoint's form. @param further headers */
+function sendProblem(service: Service, exchange: Exchange, problem: Problem, ...further: string[]): void {
+  const { code, detail, status } = problem;
+  const isForToken = exchange.path === TOKEN_PATH && code === 'invalid_request' && status === undefined;
+  const answer = isForToken
+    ? oauthError(code, detail)
+    : problemAnswer(problem, exchange.request_id, service.baseUrl);
+  send(service, exchange, { ...answer, headers: [...(answer.headers ?? []), ...further] });
 }
 
 function sendError(service: Service, exchange: Exchange, error: unknown): void {
@@ -180,6 +165,6 @@ function sendError(service: Service, exchange: Exchange, error: unknown): void {
   else if (problem.code === 'unavailable') service.faults.note('unavailable', error, request_id);
   // Part of the answer is sent already: cutting it shows the client that it is incomplete.
   if (response.headersSent) response.destroy();
-  else sendProblem(service, exchange, problem, again);
+  else sendProblem(service, exchange, problem, ...again);
   countRefusal(service, exchange, problem);
 }

@@ -1,6 +1,6 @@
 /** The bodies of errors: problem documents (RFC 9457), and those of the token endpoint (RFC 6749, 5.2). */
 import { Type } from '@sinclair/typebox';
-import { OAUTH_ERRORS, type OAuthErrorCode, PROBLEMS, type ProblemCode } from '../problem-titles.ts';
+import { OAUTH_ERRORS, PROBLEM_CONTENT_TYPE, PROBLEMS, type ProblemCode } from '../problem-titles.ts';
 import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { DAMAGE_RETRY_SECONDS } from '../store/detections-reader.ts';
@@ -15,15 +15,12 @@ export interface Problem {
   readonly status?: number;
 }
 
-export function renderProblem({ code, detail, status }: Problem, requestId: string, baseUrl: string): string {
-  const problem = PROBLEMS[code];
-  return JSON.stringify({
-    type: `${baseUrl}/errors/${code}`,
-    title: problem.title,
-    status: status ?? problem.status,
-    detail,
-    request_id: requestId,
-  });
+export function problemAnswer(problem: Problem, request_id: string, baseUrl: string) {
+  const { code, detail } = problem;
+  const { title, status } = { ...PROBLEMS[code], ...problem };
+  const body = JSON.stringify({ type: `${baseUrl}/errors/${code}`, title, status, detail, request_id });
+  const headers = code === 'unauthorized' ? ['WWW-Authenticate', 'Bearer'] : [];
+  return { status, code, contentType: PROBLEM_CONTENT_TYPE, body, headers } satisfies Answer;
 }
 
 /** What a client may see of an error; the other codes are of commands, and a fault in a request. */
@@ -33,9 +30,8 @@ export function problemOf(error: unknown): Problem {
     : { code: 'internal', detail: PROBLEMS.internal.example };
 }
 
-export function isRefusal(code: string): code is Exclude<ProblemCode, 'internal'> {
-  return code !== 'internal' && Object.hasOwn(PROBLEMS, code);
-}
+export const isRefusal = (code: string): code is Exclude<ProblemCode, 'internal'> =>
+  code !== 'internal' && Object.hasOwn(PROBLEMS, code);
 
 export function retryAfter(error: unknown): string[] {
   const ofDamage = isDamage(error) ? DAMAGE_RETRY_SECONDS : null;
@@ -43,7 +39,7 @@ export function retryAfter(error: unknown): string[] {
   return seconds === null ? [] : ['Retry-After', `${seconds}`];
 }
 
-export function oauthError(error: OAuthErrorCode, description: string): Answer {
+export function oauthError(error: keyof typeof OAUTH_ERRORS, description: string): Answer {
   const body = JSON.stringify({ error, error_description: description });
   return { status: OAUTH_ERRORS[error], code: error, body };
 }

@@ -2,14 +2,11 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { pushRateLimitHeaders } from '../limits/request-rate.ts';
-import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../problem-titles.ts';
 import { isErrorCode } from '../refused.ts';
 import { releaseMemory } from '../release-memory.ts';
 import type { Answer, EventBody, Exchange, FileBody } from './exchange.ts';
-import { oauthError, type Problem, renderProblem } from './problem.ts';
 import { inFileTurn } from './thread-turns.ts';
 
-const BEARER = ['WWW-Authenticate', 'Bearer'];
 /** All its answers, problems too, carry `Pragma: no-cache` (RFC 6749, 5.1). */
 export const TOKEN_PATH = '/oauth/token';
 
@@ -34,12 +31,8 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
   return null;
 }
 
-/** Writes the head of an answer, with the length of a body that has one. */
-export function writeHead(
-  { response, request_id, endpoint, path, rate, cors }: Exchange,
-  answer: Answer,
-  closing: boolean,
-): void {
+export function writeHead(exchange: Exchange, answer: Answer, closing: boolean): void {
+  const { response, request_id, endpoint, path, rate, cors } = exchange;
   const { status, body } = answer;
   const cacheControl = endpoint?.responses[status]?.cacheControl ?? 'no-store';
   const headers = ['X-Request-Id', request_id, 'Cache-Control', cacheControl];
@@ -53,25 +46,6 @@ export function writeHead(
   if (answer.headers !== undefined) headers.push(...answer.headers);
   if (closing) headers.push('Connection', 'close');
   response.writeHead(status, headers);
-}
-
-/** A problem document; an invalid request for a token in that endpoint's form. @param headers further ones */
-export function problemAnswer(
-  exchange: Exchange,
-  problem: Problem,
-  baseUrl: string,
-  headers: readonly string[] = [],
-): Answer {
-  const { code, detail } = problem;
-  if (exchange.path === TOKEN_PATH && code === 'invalid_request' && problem.status === undefined)
-    return { ...oauthError(code, detail), headers };
-  return {
-    status: problem.status ?? PROBLEMS[code].status,
-    code,
-    contentType: PROBLEM_CONTENT_TYPE,
-    body: renderProblem(problem, exchange.request_id, baseUrl),
-    headers: [...(code === 'unauthorized' ? BEARER : []), ...headers],
-  };
 }
 
 /**
@@ -101,24 +75,19 @@ async function* piecesOf({ handle, start, bytes }: FileBody): AsyncGenerator<Buf
   }
 }
 
-/** Nothing is thrown where the client goes away. */
 function unlessClientGone(error: unknown): void {
   if (!isErrorCode(error, 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED')) throw error;
 }
 
-export function isEvents(body: Answer['body']): body is EventBody {
-  return typeof body === 'object' && 'events' in body;
-}
+export const isEvents = (body: Answer['body']): body is EventBody =>
+  typeof body === 'object' && 'events' in body;
 
 /** Neither a file nor events. */
-export function isBytes(body: Answer['body']): body is string | readonly Buffer[] {
-  return typeof body === 'string' || Array.isArray(body);
-}
+export const isBytes = (body: Answer['body']): body is string | readonly Buffer[] =>
+  typeof body === 'string' || Array.isArray(body);
 
 export function byteLength(body: Exclude<Answer['body'], EventBody>): number {
   if (typeof body === 'string') return Buffer.byteLength(body);
   if ('handle' in body) return body.bytes;
-  let bytes = 0;
-  for (const piece of body) bytes += piece.length;
-  return bytes;
+  return body.reduce((bytes, piece) => bytes + piece.length, 0);
 }

@@ -13,7 +13,6 @@ export type Noted = Omit<Answer, 'body'>;
 
 const LOGGED_PATH_CHARACTERS_MAX = 256;
 
-/** Notes the use of the key, logs, and counts in the metrics. */
 export function noteAnswer(service: Service, exchange: Exchange, answer: Noted): void {
   const { request_id, address, request, path, endpoint, claimed_key_id, key_id: keyId } = exchange;
   if (keyId !== null) service.keyUses.note(keyId, service.now(), answer.position);

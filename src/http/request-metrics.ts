@@ -14,9 +14,7 @@ export type Limit = (typeof LIMITS)[number];
 
 export interface RequestMetrics {
   /** @param answer `seconds`: from its head to the answer, without waiting for a change */
-  answered(
-    answer: Answered & { readonly endpoint: string; readonly seconds: number; readonly rows: number },
-  ): void;
+  answered(answer: Answered & { endpoint: string; seconds: number; rows: number }): void;
   refused(limit: Limit): void;
   /** A request was answered with a problem. @param keyId exists; claimed, perhaps not verified */
   keyRefused(keyId: string, code: string): void;

@@ -18,11 +18,7 @@ export interface OpenRoute extends OpenEndpoint {
 
 export type Route = KeyedRoute | OpenRoute;
 
-/** The answer to a request without a route. */
-interface Unrouted {
-  readonly problem: Problem;
-  readonly headers: readonly string[];
-}
+type Unrouted = Readonly<{ problem: Problem; headers: readonly string[] }>;
 
 export const NO_PATH: Unrouted = {
   problem: { code: 'not_found', detail: 'No endpoint exists at this path.' },
@@ -49,9 +45,7 @@ function isWithin(varying: string, path: string): boolean {
 }
 
 /** The last segment of a path, as sent: the value of a route such as `/v1/detections/{id}`. */
-export function lastSegment(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}
+export const lastSegment = (path: string) => path.slice(path.lastIndexOf('/') + 1);
 
 /** The path and query of a request target, which may be absolute (RFC 9112, 3.2.2). */
 export function splitTarget(target: string): { path: string; query: string } {

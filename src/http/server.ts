@@ -2,7 +2,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import polka, { type Polka } from 'polka';
+import polka from 'polka';
 import { isErrorCode } from '../refused.ts';
 import type { Connections } from './connections.ts';
 import { DISCOVERY, ENDPOINTS } from './endpoints/all.ts';
@@ -11,8 +11,6 @@ import { CONNECT, isTlsFailure, type Malformed, malformedBy, PLAIN_HTTP } from '
 import { answerRequest, refuseMalformed, refuseUnrouted } from './pipeline.ts';
 import { createRouteTable, type FindRoute, type Route, splitTarget } from './routes.ts';
 import { createService, type ServerOptions, type Service } from './service.ts';
-
-export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
 /** @throws Refused `failed` where it cannot listen, `configuration` where the certificate cannot be used */
 export async function startServer(options: ServerOptions) {
@@ -31,9 +29,7 @@ export async function startServer(options: ServerOptions) {
   });
   const { server, connections } = listener;
   server.on('connection', service.turns.arrived);
-  const routes = config.server.discovery
-    ? ENDPOINTS
-    : ENDPOINTS.filter((route) => !DISCOVERY.includes(route));
+  const routes = ENDPOINTS.filter((route) => config.server.discovery || !DISCOVERY.includes(route));
   const find = createRouteTable(routes);
   answerMalformed(server, service, connections, find);
   // The pipeline checks it: Node's own reply lacks our headers.
@@ -57,27 +53,21 @@ export async function startServer(options: ServerOptions) {
   };
 }
 
-function createRouter(
-  routes: readonly Route[],
-  service: Service,
-  connections: Connections,
-  find: FindRoute,
-): Polka {
+function createRouter(routes: readonly Route[], service: Service, connections: Connections, find: FindRoute) {
   const router = polka();
   // In place of polka's parsing of the query, which the endpoints parse.
   const parse = (request: IncomingMessage) => ({ pathname: splitTarget(request.url ?? '').path });
   Object.assign(router, { parse });
   router.use((request, response, next) => {
-    connections.inTurn(request, response, () => {
+    connections.inTurn(response, () => {
       if (service.interventions?.control(request, response)) return;
-      if (refuseUnrouted(service, find, request, response)) return;
-      next();
+      if (!refuseUnrouted(service, find, response)) next();
     });
   });
   // The table has checked the method.
   for (const route of routes)
-    router.all(route.path.replace(/\{(\w+)\}$/, ':$1'), (request, response) =>
-      answerRequest(service, route, request, response),
+    router.all(route.path.replace(/\{(\w+)\}$/, ':$1'), (_request, response) =>
+      answerRequest(service, route, response),
     );
   return router;
 }

@@ -52,7 +52,7 @@ export type Service = ReturnType<typeof createService>;
 
 export function createService(options: ServerOptions) {
   const { config, secret, seenKeys, log } = options;
-  const { server, limits, photos } = config;
+  const { server, limits, photos, exports } = config;
   const encode: Encoder = server.compression ? createEncoder() : (answer) => answer;
   let document = '';
   return {
@@ -62,9 +62,7 @@ export function createService(options: ServerOptions) {
     baseUrl: server.base_url,
     isClosing: false,
     /** Those whose export is switched on. */
-    enabledContentTypes: new Set(
-      CONTENT_TYPES.filter((contentType) => config.exports[TYPE_RULES[contentType].export].enabled),
-    ),
+    enabledContentTypes: new Set(CONTENT_TYPES.filter((type) => exports[TYPE_RULES[type].export].enabled)),
     openApi: (baseUrl: string) => (document ||= options.openApi(baseUrl)),
     tokens: createAccessTokens(secret),
     streamCursors: createStreamCursors(secret),

@@ -91,7 +91,7 @@ export function validityError(
     : `${certificate}: the certificate expires at ${formatMs(validToMs)}`;
 }
 
-export interface TlsRenewalOptions {
+export interface RenewalOptions {
   readonly pair: TlsPair;
   readonly onRenewed: (pair: TlsPair) => void;
   readonly conditions: Pick<Conditions, 'set'>;
@@ -108,7 +108,7 @@ const CHECKS_BEFORE_WARNING = 2;
  * files are compared by content: this detects a rename, a changed link and writing in place, on any file system. While a
  * renewal is being written they do not match, so an error is reported once it persists for two checks.
  */
-export function watchTlsPair(options: TlsRenewalOptions) {
+export function watchTlsPair(options: RenewalOptions) {
   const { onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
   let { pair } = options;
   const { paths } = pair;
@@ -124,8 +124,7 @@ export function watchTlsPair(options: TlsRenewalOptions) {
       if (!cert.equals(pair.context.cert) || !key.equals(pair.context.key)) {
         pair = found;
         onRenewed(pair);
-        const valid_to = formatMs(pair.validToMs);
-        log.info({ certificate, valid_to }, 'certificate renewed');
+        log.info({ certificate, valid_to: formatMs(pair.validToMs) }, 'certificate renewed');
       }
       failures = 0;
       set('certificate not usable', null);

@@ -1,12 +1,6 @@
 /** Verifies the credential of a request: before its endpoint, and again after each wait for a change. */
 import { addressNetwork } from '../addresses.ts';
-import {
-  authenticate,
-  type Credential,
-  claimedKeyId,
-  readCredential,
-  requireScope,
-} from '../auth/credential-check.ts';
+import { authenticate, claimedKeyId, readCredential, requireScope } from '../auth/credential-check.ts';
 import type { Scope } from '../auth/scopes.ts';
 import { rateLimited, tooMany } from '../limits/request-rate.ts';
 import { Refused } from '../refused.ts';
@@ -17,7 +11,7 @@ import type { Service } from './service.ts';
 const TOO_MANY_UNSEEN = 'Too many requests from this address with key ids that it has not used recently';
 
 /** @throws Refused `rate_limited`, also before anything is verified; otherwise as {@link authenticate} */
-export function verify(service: Service, exchange: Exchange): Credential {
+export function verify(service: Service, exchange: Exchange) {
   const { unseen, seenKeys } = service;
   const { request, address, nowMs, intervention } = exchange;
   const keyId = claimedKeyId(request.headers.authorization);
@@ -42,7 +36,7 @@ export function verify(service: Service, exchange: Exchange): Credential {
 }
 
 /** @throws Refused as for a new request, but for the request rate */
-export function verifyAgain(service: Service, exchange: Exchange, scope: Scope): Credential {
+export function verifyAgain(service: Service, exchange: Exchange, scope: Scope) {
   const startedMs = performance.now();
   const atMs = service.now();
   exchange.rate = null;
@@ -67,7 +61,7 @@ export function countPage(service: Service, exchange: Exchange, page: Noted): vo
   noteAnswer(service, { ...exchange, startedMs: reader.startedMs }, page);
 }
 
-function read(service: Service, { request, address }: Exchange, nowMs: number): Credential {
+function read(service: Service, { request, address }: Exchange, nowMs: number) {
   const presented = readCredential(request.headers.authorization, service.tokens);
   return authenticate(service.access, presented, address, nowMs);
 }

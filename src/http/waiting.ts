@@ -11,11 +11,7 @@ export const WAITS_PER_KEY_MAX = 50;
 /** The same of all keys, as a share of `server.max_connections`. */
 export const WAITS_SHARE = 1 / 2;
 
-interface Waiter {
-  readonly keyId: string;
-  readonly changed: () => void;
-  readonly end: () => void;
-}
+type Waiter = Readonly<{ keyId: string; changed: () => void; end: () => void }>;
 
 export type Waiting = ReturnType<typeof createWaiting>;
 

@@ -24,9 +24,8 @@ export const UsedRows = Type.Object({
 export type UsedRows = Static<typeof UsedRows>;
 
 /** An account that was removed and added again has another `created_at`, and starts at zero. */
-export function accountUsageId(account: { readonly id: string; readonly created_at: number }): string {
-  return `${account.id}@${account.created_at}`;
-}
+export const accountUsageId = (account: { readonly id: string; readonly created_at: number }): string =>
+  `${account.id}@${account.created_at}`;
 
 const DAYS_MAX = 3;
 
@@ -45,17 +44,13 @@ export function createDailyRows(stored: readonly UsedRows[] = []) {
 
   for (const { day, holder, id, rows } of stored) addOn(day, holder, id, rows);
   return {
-    used: (holder: RowHolder, id: string, nowMs: number) =>
-      days.get(dayOf(nowMs))?.get(`${holder}:${id}`)?.rows ?? 0,
-    add: (holder: RowHolder, id: string, rows: number, nowMs: number) =>
-      addOn(dayOf(nowMs), holder, id, rows),
+    used: (by: RowHolder, id: string, nowMs: number) => days.get(dayOf(nowMs))?.get(`${by}:${id}`)?.rows ?? 0,
+    add: (by: RowHolder, id: string, rows: number, nowMs: number) => addOn(dayOf(nowMs), by, id, rows),
     all: () => [...days.values()].flatMap((counts) => [...counts.values()]),
   };
 }
 
-export function dayOf(ms: number): number {
-  return Math.floor(ms / DAY_MS);
-}
+export const dayOf = (ms: number) => Math.floor(ms / DAY_MS);
 
 export interface RowReader {
   readonly key_id: string;
@@ -74,8 +69,6 @@ interface Throttle {
   readonly until_ms: number;
 }
 
-export type DailyAllowance = ReturnType<typeof createDailyAllowance>;
-
 /** A request is accepted while the used rows are below the allowance, and is then served completely. */
 export function createDailyAllowance(rows: DailyRows, defaultRows: number) {
   const rowsOf = ({ account }: RowReader) => account.daily_rows ?? defaultRows;
@@ -85,10 +78,8 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number) {
       const used = rows.used(by, id, nowMs);
       return used < allowance ? null : { by, allowance, used, until_ms: nextDayMs(nowMs) };
     };
-    return (
-      throttleBy('account', accountUsageId(reader.account), rowsOf(reader)) ??
-      throttleBy('key', reader.key_id, reader.daily_rows ?? Infinity)
-    );
+    const byAccount = throttleBy('account', accountUsageId(reader.account), rowsOf(reader));
+    return byAccount ?? throttleBy('key', reader.key_id, reader.daily_rows ?? Infinity);
   }
 
   return {
@@ -109,13 +100,10 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number) {
 export function allowanceUsed({ by, allowance, used, until_ms }: Throttle, nowMs: number): Refused {
   return new Refused(
     'daily_allowance',
-    `The ${by} has used its daily allowance of ${counted(allowance, 'row')} (${counted(used, 'row')} read today). ` +
-      `The allowance resets at ${formatMs(until_ms)}. Cursors stay valid.`,
+    `The ${by} has used its daily allowance of ${counted(allowance, 'row')} (${counted(used, 'row')} read today). The allowance resets at ${formatMs(until_ms)}. Cursors stay valid.`,
     { retryAfterSeconds: Math.ceil((until_ms - nowMs) / SECOND_MS) },
   );
 }
 
 /** When the used rows count from zero again: the next 00:00 UTC, epoch milliseconds. */
-export function nextDayMs(nowMs: number): number {
-  return (dayOf(nowMs) + 1) * DAY_MS;
-}
+export const nextDayMs = (nowMs: number) => (dayOf(nowMs) + 1) * DAY_MS;

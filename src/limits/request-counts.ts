@@ -45,7 +45,6 @@ export interface Answered {
   readonly status: number;
   /** Null: no key was verified. */
   readonly key_id: string | null;
-  /** See {@link HourCounts}. */
   readonly position?: number | undefined;
 }
 
@@ -58,10 +57,7 @@ export function createRequestCounts(
   let hours = coarsened(stored.hours, coarsenedAt);
   const refusals = new Map(stored.refusals.map((refusal) => [nameOf(refusal), { ...refusal }]));
 
-  function countsOf(key_id: string | null): HourCounts {
-    const hour = hourNow();
-    return getOrMake(hours, `${hour} ${key_id}`, () => ({ hour, key_id, requests: 0, refused: 0 }));
-  }
+  const countsOf = (key_id: string | null) => countsIn(hours, hourNow(), key_id);
 
   return {
     answered({ status, key_id, position }: Answered): void {
@@ -85,8 +81,7 @@ export function createRequestCounts(
     refuse(key_id: string, code: string): void {
       countsOf(key_id).refused += 1;
       const nowMs = now();
-      const day = Math.floor(nowMs / DAY_MS);
-      const none = { day, key_id, code, count: 0, last_at: 0 };
+      const none = { day: Math.floor(nowMs / DAY_MS), key_id, code, count: 0, last_at: 0 };
       const refused = getOrMake(refusals, nameOf(none), () => none);
       refused.count += 1;
       refused.last_at = Math.max(refused.last_at, nowMs);
@@ -113,10 +108,7 @@ function coarsened(all: readonly HourCounts[], nowHour: number): BoundedMap<stri
   for (const counts of all.toSorted((a, b) => a.hour - b.hour)) {
     const step = STEPS.find(({ age }) => Math.abs(nowHour - counts.hour) < age);
     if (step === undefined) continue;
-    const hour = counts.hour - (counts.hour % step.hours);
-    const { key_id } = counts;
-    const none: HourCounts = { hour, key_id, requests: 0, refused: 0 };
-    const sum = getOrMake(joined, `${hour} ${key_id}`, () => none);
+    const sum = countsIn(joined, counts.hour - (counts.hour % step.hours), counts.key_id);
     sum.requests += counts.requests;
     sum.refused += counts.refused;
     if (counts.position !== undefined) sum.position = counts.position;
@@ -126,6 +118,8 @@ function coarsened(all: readonly HourCounts[], nowHour: number): BoundedMap<stri
   return joined;
 }
 
-function nameOf({ day, key_id, code }: Pick<Refusals, 'day' | 'key_id' | 'code'>): string {
-  return `${day} ${key_id} ${code}`;
-}
+const countsIn = (all: Map<string, HourCounts>, hour: number, key_id: string | null): HourCounts =>
+  getOrMake(all, `${hour} ${key_id}`, () => ({ hour, key_id, requests: 0, refused: 0 }));
+
+const nameOf = ({ day, key_id, code }: Pick<Refusals, 'day' | 'key_id' | 'code'>): string =>
+  `${day} ${key_id} ${code}`;

@@ -13,9 +13,8 @@ import type { SeenKeys } from './key-uses.ts';
 /** The state shown to clients (draft-ietf-httpapi-ratelimit-headers-06). */
 export type Rate = ReturnType<typeof rateOf>;
 
-export function rateLimited({ limit, reset_seconds }: Rate): Refused {
-  return tooMany(`This key is limited to ${counted(limit, 'request')} per minute`, reset_seconds);
-}
+export const rateLimited = ({ limit, reset_seconds }: Rate): Refused =>
+  tooMany(`This key is limited to ${counted(limit, 'request')} per minute`, reset_seconds);
 
 /** @param what as a sentence without its end; @param seconds to wait, at least 1 */
 export function tooMany(what: string, seconds: number): Refused {
@@ -23,10 +22,7 @@ export function tooMany(what: string, seconds: number): Refused {
   return new Refused('rate_limited', detail, { retryAfterSeconds: seconds });
 }
 
-interface Window {
-  readonly startMs: number;
-  count: number;
-}
+type Window = { readonly startMs: number; count: number };
 
 /** `reset_seconds`: until the window ends, at least 1. */
 function rateOf({ startMs, count }: Window, limit: number, allowed: boolean, nowMs: number) {
@@ -36,8 +32,6 @@ function rateOf({ startMs, count }: Window, limit: number, allowed: boolean, now
 
 /** Clients choose addresses and client ids, so the number of windows is bounded. */
 const NAMES_MAX = 10_000;
-
-export type RequestRate = ReturnType<typeof createRequestRate>;
 
 /** @param limit requests in a window */
 export function createRequestRate(limit: number) {
@@ -75,8 +69,6 @@ export function pushRateLimitHeaders(headers: string[], { limit, remaining, rese
   headers.push('RateLimit-Limit', `${limit}`, 'RateLimit-Policy', `${limit};w=${RATE_WINDOW_MS / SECOND_MS}`);
   headers.push('RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${reset_seconds}`);
 }
-
-export type TokenRate = ReturnType<typeof createTokenRate>;
 
 /**
  * Limits requests for tokens. A client id is public: so that others cannot use up the limit of its owner, it has two

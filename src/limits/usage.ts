@@ -106,10 +106,8 @@ export function createUsageKeeper(path: string, textNow: () => string, onFailure
 
 /** The use of the keys, by id, with the rows read on this UTC day. */
 export function keyUsage(usage: Usage, nowMs: number) {
-  const today = rowsToday(usage, 'key', nowMs);
-  return new Map(
-    usage.uses.map(({ key_id, ...use }) => [key_id, { ...use, rows_today: today.get(key_id) ?? 0 }]),
-  );
+  const rows = rowsToday(usage, 'key', nowMs);
+  return new Map(usage.uses.map(({ key_id: id, ...use }) => [id, { ...use, rows_today: rows.get(id) ?? 0 }]));
 }
 
 /** Rows that each key, by its id, or each account, by its accountUsageId, has read on this UTC day. */

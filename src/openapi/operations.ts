@@ -5,13 +5,14 @@ import {
   type Header,
   type Headers,
   header,
+  mapped,
   optional,
   ref,
   type Success,
   text,
 } from '../http/description.ts';
 import { ENDPOINTS } from '../http/endpoints/all.ts';
-import { type Problem, renderProblem } from '../http/problem.ts';
+import { type Problem, problemAnswer } from '../http/problem.ts';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS, type ProblemCode } from '../problem-titles.ts';
 
 export interface Response {
@@ -47,9 +48,7 @@ const COMPRESSED: Headers = {
   ),
 };
 
-const RETRY_AFTER = {
-  'Retry-After': header(text('^[1-9]\\d*$'), 'Seconds to wait before the next attempt.'),
-};
+const RETRY_AFTER = header(text('^[1-9]\\d*$'), 'Seconds to wait before the next attempt.');
 
 /** The responses for an unknown path, and for a method that a path does not support. */
 export const UNROUTED: Readonly<Record<string, Response>> = {
@@ -69,7 +68,7 @@ function responsesOf(endpoint: Endpoint): Record<string, Response> {
       ...Object.entries(responses).map(([status, response]) => [status, success(response, rate, headers)]),
       ...problems.map((code) => [
         PROBLEMS[code].status,
-        problem([code], rate, { ...headers, ...(code === 'rate_limited' && RETRY_AFTER) }),
+        problem([code], rate, { ...headers, ...(code === 'rate_limited' && { 'Retry-After': RETRY_AFTER }) }),
       ]),
     ]),
   };
@@ -97,26 +96,21 @@ function commonProblems(endpoint: Endpoint): Record<string, Response> {
       'WWW-Authenticate': header(Type.Literal('Bearer'), 'The authentication scheme to use.'),
     }),
     403: problem(['forbidden'], 'once verified'),
-    429: problem(limits, 'once verified', RETRY_AFTER),
-    500: problem(['internal'], 'once verified', {
-      'Retry-After': { ...RETRY_AFTER['Retry-After'], required: false },
-    }),
+    429: problem(limits, 'once verified', { 'Retry-After': RETRY_AFTER }),
+    500: problem(['internal'], 'once verified', { 'Retry-After': { ...RETRY_AFTER, required: false } }),
     503: problem(['unavailable'], 'once verified'),
     ...tooLarge,
   };
 }
 
 /** @param common headers of all answers of the endpoint */
-function success(
-  { description, cacheControl = 'no-store', schema, examples = {}, files = [], headers = {} }: Success,
-  rate: RateHeaders,
-  common: Headers,
-): Response {
+function success(answer: Success, rate: RateHeaders, common: Headers): Response {
+  const { description, cacheControl = 'no-store', schema, examples = {}, files = [], headers = {} } = answer;
   const bytes = { schema: Type.String({ contentMediaType: 'image/*' }) };
   const content =
     schema === undefined
       ? Object.fromEntries(files.map((type) => [type, bytes]))
-      : { 'application/json': { schema: ref(schema), examples: values(examples) } };
+      : { 'application/json': { schema: ref(schema), examples: mapped(examples, (value) => ({ value })) } };
   const hasBody = Object.keys(content).length > 0;
   return {
     description,
@@ -139,17 +133,13 @@ function problem(
   own: Partial<Problem> = {},
 ): Response {
   const example = (code: ProblemCode) =>
-    JSON.parse(renderProblem({ code, detail: PROBLEMS[code].example, ...own }, REQUEST_ID, EXAMPLE_URL));
-  const examples = values(Object.fromEntries(codes.map((code) => [code, example(code)])));
+    JSON.parse(problemAnswer({ code, detail: PROBLEMS[code].example, ...own }, REQUEST_ID, EXAMPLE_URL).body);
+  const examples = Object.fromEntries(codes.map((code) => [code, { value: example(code) }]));
   return {
     description: codes.map((code) => PROBLEMS[code].title).join('; '),
     headers: { ...commonHeaders('no-store'), ...rateHeaders(rate), ...headers },
     content: { [PROBLEM_CONTENT_TYPE]: { schema: ref('Problem'), examples } },
   };
-}
-
-function values(examples: Readonly<Record<string, unknown>>): Record<string, { value: unknown }> {
-  return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
 }
 
 function commonHeaders(cacheControl: string): Headers {
@@ -166,7 +156,7 @@ function commonHeaders(cacheControl: string): Headers {
 function rateHeaders(rate: RateHeaders): Headers {
   if (rate === 'never') return {};
   const required = rate === 'always';
-  return Object.fromEntries(Object.entries(RATE).map(([name, kind]) => [name, { required, ...kind }]));
+  return mapped(RATE, (kind) => ({ required, ...kind }));
 }
 
 /** As the document prints it, with its path and method. */
@@ -201,11 +191,8 @@ function operationOf(endpoint: Endpoint) {
 
 /** HEAD: the same statuses and headers, without a body. */
 function headOf(operation: Operation, operationId: string): Operation {
-  const responses = Object.entries(operation.responses).map(([status, { description, headers }]) => [
-    status,
-    { description, headers },
-  ]);
-  return { ...operation, method: 'head', operationId, responses: Object.fromEntries(responses) };
+  const responses = mapped(operation.responses, ({ description, headers }) => ({ description, headers }));
+  return { ...operation, method: 'head', operationId, responses };
 }
 
 function securityOf(endpoint: Endpoint) {

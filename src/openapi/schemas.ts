@@ -57,9 +57,8 @@ function detectionParts(): Record<string, TSchema> {
 }
 
 /** `Band` has all of them; a content type that has fewer has a type of its own. */
-function bandName(contentType: ContentType): string {
-  return bandsOf(contentType).length === BANDS.length ? 'Band' : `${pascalCase(contentType)}Band`;
-}
+const bandName = (contentType: ContentType): string =>
+  bandsOf(contentType).length === BANDS.length ? 'Band' : `${pascalCase(contentType)}Band`;
 
 /** `TextSource`, `ImageSource`; `Publisher`. */
 function partName(path: string, contentType: ContentType): string {
@@ -67,9 +66,8 @@ function partName(path: string, contentType: ContentType): string {
   return COMMON_OBJECTS.has(path) ? name : `${pascalCase(contentType)}${name}`;
 }
 
-function fieldsOf(contentType: ContentType): Field[] {
-  return FIELDS.filter((field) => field.content_types.includes(contentType));
-}
+const fieldsOf = (contentType: ContentType): Field[] =>
+  FIELDS.filter((field) => field.content_types.includes(contentType));
 
 /** @param prefix path of the object and a dot; empty for the detection itself */
 function objectOf(fields: readonly Field[], prefix: string, contentType: ContentType): TSchema {
@@ -143,7 +141,6 @@ function ofEachType(suffix: string, event: boolean): Record<string, TSchema> {
 }
 
 function named(schemas: TProperties): TProperties {
-  return Object.fromEntries(
-    Object.entries(schemas).map(([name, schema]) => [name, { ...schema, $id: componentId(name) }]),
-  );
+  const own = Object.entries(schemas).map(([name, schema]) => [name, { ...schema, $id: componentId(name) }]);
+  return Object.fromEntries(own);
 }

@@ -33,9 +33,8 @@ export function asOfMs({ newest_done_ms }: StreamHead, contentTypes: readonly Co
 }
 
 /** `as_of` in an answer. Never in the future, though the clock may have been set back: clients send it as `since`. */
-export function formatAsOf(asOf: number | null, nowMs: number): string | null {
-  return asOf === null ? null : formatMs(Math.min(asOf, nowMs));
-}
+export const formatAsOf = (asOf: number | null, nowMs: number): string | null =>
+  asOf === null ? null : formatMs(Math.min(asOf, nowMs));
 
 /** Export names are constants; the plan is the same as with bound values. */
 function newestDone(contentType: ContentType): string {

@@ -19,7 +19,7 @@ import {
   type PageQuery,
   type Stored,
   type StoredStream,
-  statementFamily,
+  statementsOf,
   storedStreams,
   streamArms,
   streamValues,
@@ -27,10 +27,7 @@ import {
 import { checkHead, checkPlaces, checkScanned, edgesAt, isCheckedHead } from './stream-check.ts';
 
 /** At most twenty streams. */
-export interface ChangesQuery extends PageQuery {
-  readonly start: StreamStart;
-  readonly recentDeliveries: RecentDeliveries;
-}
+export type ChangesQuery = PageQuery & Readonly<{ start: StreamStart; recentDeliveries: RecentDeliveries }>;
 
 export interface ChangesPage extends StreamPosition {
   /** JSON texts of the rows, with commas between them. */
@@ -53,11 +50,7 @@ const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
  * @param onEndLost called for a cursor that this log never gave out. Until versions are raised, a page after it would skip
  *   changes that are announced again then
  */
-export function readPageFrom(
-  db: Database,
-  query: ChangesQuery,
-  onEndLost: (cursor: StreamPosition) => void,
-): ChangesPage {
+export function readPageFrom(db: Database, query: ChangesQuery, onEndLost: (cursor: StreamPosition) => void) {
   const { start } = query;
   if (start.kind === 'since') return readChangesPage(db, query);
   const { position, epoch } = start;
@@ -90,10 +83,7 @@ function readUpTo(db: Database, query: ChangesQuery, head: StreamHead): ChangesP
   const after =
     start.kind === 'after' ? start.position : (positionBefore(db, start.since_ms, recentDeliveries) ?? end);
   const streams = after >= end ? [] : storedStreams(db, query.streams);
-  const { data, rows, reached } =
-    streams.length === 0
-      ? { ...NO_ROWS, reached: null }
-      : readRows(db, { ...query, streams }, { start: after, end });
+  const { data, rows, reached } = readRows(db, { ...query, streams }, { start: after, end });
   // At the end of its streams a cursor moves to that of all: widening a filter later does not replay what was skipped.
   // After a restore it can be beyond that, until the stream has passed it. It never goes back.
   const position = reached ?? Math.max(after, end);
@@ -105,25 +95,24 @@ function readUpTo(db: Database, query: ChangesQuery, head: StreamHead): ChangesP
 function readRows(db: Database, query: Query, { start, end }: Span) {
   const { streams } = query;
   const [stream] = streams;
+  if (stream === undefined) return { ...NO_ROWS, reached: null };
   const filter = filterSql(query.filters);
   const isFiltered = filter.sql !== '';
   const values = { ...streamValues(streams), start };
   const from = edgesAt(db, streams, start);
-  const skipped = SCAN_ROWS_MAX - 1;
   const bound = isFiltered
-    ? (scanBound(db, streams.length).get({ ...values, skipped })?.position ?? null)
+    ? (scanBound(db, streams.length).get({ ...values, skipped: SCAN_ROWS_MAX - 1 })?.position ?? null)
     : null;
   const page =
-    !isFiltered && stream !== undefined && streams.length === 1
+    !isFiltered && streams.length === 1
       ? readRange(db, query, stream, from.get(stream.ordinal) ?? 0)
       : readMatching(db, query, filter, { start, end: bound ?? end });
   const stop = page.rows === query.limit ? page.last : bound;
   // From the position that the client gets: there the next page begins.
   const to = edgesAt(db, streams, stop ?? end);
-  if (isFiltered) {
-    const scanned = rawRows(db, streams.length).get({ ...values, bound: stop ?? end });
-    checkScanned(scanned?.rows ?? 0, from, to);
-  } else checkPlaces(page.places, from, to);
+  if (isFiltered)
+    checkScanned(rawRows(db, streams.length).get({ ...values, bound: stop ?? end })?.rows ?? 0, from, to);
+  else checkPlaces(page.places, from, to);
   const hasMore = streams.some(({ ordinal, sequence }) => (to.get(ordinal) ?? 0) < sequence);
   return { ...page, reached: hasMore ? stop : null };
 }
@@ -134,7 +123,7 @@ function readRange(db: Database, query: Query, stream: StoredStream, from: numbe
   const high = placeOf(stream.ordinal, Math.min(from + query.limit, stream.sequence));
   // The places that its rows must have: their texts match their checksums at no others.
   const placesOf = ({ rows }: PageText) => Array.from({ length: rows }, (_, row) => low + row + 1);
-  return pageFrom(rangeText(db).get({ low, high }), query, placesOf);
+  return pageOf(rangeText(db).get({ low, high }), query, placesOf);
 }
 
 function readMatching(db: Database, query: Query, filter: FilterSql, { start, end: bound }: Span) {
@@ -142,15 +131,11 @@ function readMatching(db: Database, query: Query, filter: FilterSql, { start, en
   const page = pageText(db, query.streams.length, filter.sql).get(values);
   if (page !== undefined && page.moved > 0)
     throw new DatabaseDamage('rows of the change stream have other positions than their index says');
-  return pageFrom(page, query, ({ places }) => numbersOf(places));
+  return pageOf(page, query, ({ places }) => numbersOf(places));
 }
 
 /** @returns with the places of its rows, in order, and the greatest position */
-function pageFrom<Row extends PageText>(
-  page: Row | undefined,
-  query: Query,
-  placesOf: (page: Row) => number[],
-) {
+function pageOf<Row extends PageText>(page: Row | undefined, query: Query, placesOf: (row: Row) => number[]) {
   if (page?.data == null) return { ...NO_ROWS, places: [], last: null };
   const places: readonly number[] = placesOf(page);
   requireChecksums(page.data, places, page.seals);
@@ -191,21 +176,13 @@ export function scanBoundSql(streams: number): string {
 }
 
 /** The number of raw rows that a page has read. */
-export function rawRowsSql(streams: number): string {
-  return `SELECT sum(rows) AS rows FROM (${rowsAfter(streams, 'count(*) AS rows', ' AND position <= @bound')})`;
-}
+export const rawRowsSql = (streams: number): string =>
+  `SELECT sum(rows) AS rows FROM (${rowsAfter(streams, 'count(*) AS rows', ' AND position <= @bound')})`;
 
-interface PageText {
-  readonly data: Buffer | null;
-  readonly last: number | null;
-  readonly rows: number;
-  readonly seals: string;
-}
+type PageText = Readonly<{ data: Buffer | null; last: number | null; rows: number; seals: string }>;
 
-const pageText = statementFamily<
-  PageText & { readonly places: string; readonly moved: number },
-  Parameters<typeof pageTextSql>
->(pageTextSql);
+type MatchingText = PageText & Readonly<{ places: string; moved: number }>;
+const pageText = statementsOf<MatchingText, Parameters<typeof pageTextSql>>(pageTextSql);
 const rangeText = preparedOnce<PageText>(RANGE_TEXT);
-const scanBound = statementFamily<{ position: number }, [number]>(scanBoundSql);
-const rawRows = statementFamily<{ rows: number }, [number]>(rawRowsSql);
+const scanBound = statementsOf<{ position: number }, [number]>(scanBoundSql);
+const rawRows = statementsOf<{ rows: number }, [number]>(rawRowsSql);

@@ -2,8 +2,8 @@
 import { Type } from '@sinclair/typebox';
 import { SINCE_AGE_MAX_MS } from '../limits/api-limits.ts';
 import type { StreamPosition } from '../log/version-epoch.ts';
-import { LIMIT, LIST_PARAMETERS } from './filters.ts';
-import { type DocumentedParameter, invalid, readParameters } from './parameters.ts';
+import { type DocumentedTable, LIMIT, LIST_PARAMETERS } from './filters.ts';
+import { invalid, readParameters } from './parameters.ts';
 import { INSTANT, text } from './value-kinds.ts';
 
 export const CHANGES_PARAMETERS = {
@@ -20,21 +20,19 @@ export const CHANGES_PARAMETERS = {
   },
   limit: LIMIT,
   ...LIST_PARAMETERS,
-} satisfies Record<string, DocumentedParameter>;
+} satisfies DocumentedTable;
+
+export type ChangesParameters = ReturnType<typeof parseChanges>;
 
 /** Where in the stream a page starts: after a position, or with the first change delivered at or after a time. */
-export type StreamStart =
-  | ({ readonly kind: 'after' } & StreamPosition)
-  | { readonly kind: 'since'; readonly since_ms: number };
-
-export type ChangesParameters = ReturnType<typeof parseChangesParameters>;
+export type StreamStart = ChangesParameters['start'];
 
 /**
  * @param decodeCursor throws for one that was never given
  * @param lastEventId a cursor with which an event stream goes on: `since` does not count then
  * @throws Refused `invalid_request`
  */
-export function parseChangesParameters(
+export function parseChanges(
   raw: string,
   nowMs: number,
   decodeCursor: (cursor: string) => StreamPosition,
@@ -46,22 +44,15 @@ export function parseChangesParameters(
   if (given !== null && lastEventId !== null && given !== lastEventId)
     throw invalid('cursor, Last-Event-ID: they differ; send only one of them');
   const cursor = lastEventId ?? given;
-  if (cursor === null && since === null)
+  if (cursor !== null) return { start: { kind: 'after' as const, ...decodeCursor(cursor) }, ...rest };
+  if (since === null)
     throw invalid(
       'since, cursor: one of them is required. Send since to start the stream, then the next_cursor of each response as cursor',
     );
-  const start: StreamStart =
-    cursor === null
-      ? { kind: 'since', since_ms: requireRecent(since ?? 0, nowMs) }
-      : { kind: 'after', ...decodeCursor(cursor) };
-  return { start, ...rest };
-}
-
-function requireRecent(sinceMs: number, nowMs: number): number {
-  if (sinceMs > nowMs) throw invalid('since: must not be in the future');
-  if (sinceMs < nowMs - SINCE_AGE_MAX_MS)
+  if (since > nowMs) throw invalid('since: must not be in the future');
+  if (since < nowMs - SINCE_AGE_MAX_MS)
     throw invalid(
       'since: must be within the last 31 days (31 x 24 hours). For older detections, use GET /v1/detections',
     );
-  return sinceMs;
+  return { start: { kind: 'since' as const, since_ms: since }, ...rest };
 }

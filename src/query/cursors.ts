@@ -76,9 +76,8 @@ const HASH_CHARACTERS = 32;
 const QUERY_CURSOR_CHARACTERS_MAX = 320;
 
 /** A hash of a request's normal form. @param form JSON values in a fixed order: sets sorted, without duplicates */
-export function hashRequest(form: readonly unknown[]): string {
-  return hash('sha256', JSON.stringify(form)).slice(0, HASH_CHARACTERS);
-}
+export const hashRequest = (form: readonly unknown[]): string =>
+  hash('sha256', JSON.stringify(form)).slice(0, HASH_CHARACTERS);
 
 /** @param secret of the data folder */
 export function createQueryCursors(secret: Buffer) {

@@ -39,6 +39,5 @@ export function positionBefore(db: Database, sinceMs: number, recent: RecentDeli
 }
 
 /** Delivery time of a position, epoch milliseconds; null while it is not written. */
-export function deliveredAtMs(db: Database, position: number): number | null {
-  return deliveredBefore(db).get({ first: position + 1 })?.delivered_at ?? null;
-}
+export const deliveredAtMs = (db: Database, position: number): number | null =>
+  deliveredBefore(db).get({ first: position + 1 })?.delivered_at ?? null;

@@ -26,16 +26,9 @@ export const DETECTIONS_COLUMNS = `CAST(group_concat(${BODY}, ',') AS BLOB) AS d
   group_concat(row.place) AS places, ${sealsSql(BODY, CHECKSUM)}`;
 
 /** What {@link DETECTIONS_COLUMNS} gives; null: there are no rows. */
-export interface DetectionTexts {
-  readonly data: Buffer | null;
-  readonly places: string;
-  readonly seals: string;
-}
+export type DetectionTexts = Readonly<{ data: Buffer | null; places: string; seals: string }>;
 
-/**
- * @param data is overwritten
- * @returns detections as JSON texts, with commas between them, in the same memory; @throws DatabaseDamage
- */
+/** @returns detections as JSON texts, with commas between them, in the memory of `data`; @throws DatabaseDamage */
 export function detectionsOf(data: Buffer, { places, seals }: DetectionTexts): Buffer {
   const lengths = requireChecksums(data, numbersOf(places), seals);
   let row = 0;
@@ -76,20 +69,14 @@ function eventAt(data: Buffer, row: number): number {
 const MARK = BASE_URL_MARK.charCodeAt(0);
 
 /** The base address, escaped for JSON text. */
-export function jsonBaseUrl(baseUrl: string): Buffer {
-  return Buffer.from(JSON.stringify(baseUrl).slice(1, -1));
-}
+export const jsonBaseUrl = (baseUrl: string) => Buffer.from(JSON.stringify(baseUrl).slice(1, -1));
 
 /** @param stored one detection; @param baseUrl of {@link jsonBaseUrl} */
-export function withBaseUrl(stored: string, baseUrl: Buffer): string {
-  return stored.replace(BASE_URL_MARK, () => baseUrl.toString());
-}
+export const withBaseUrl = (stored: string, baseUrl: Buffer): string =>
+  stored.replace(BASE_URL_MARK, () => baseUrl.toString());
 
 /** A page as clients get it. @param stored detections of the streams, not to be used afterwards */
-export function shownTexts(
-  stored: Buffer,
-  { streams, projection, baseUrl }: Pick<Stored<PageQuery>, 'streams' | 'projection' | 'baseUrl'>,
-): Buffer {
+export function shownTexts(stored: Buffer, { streams, projection, baseUrl }: Stored<PageQuery>): Buffer {
   const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
   return projected(withOwnAddresses ? putBaseUrl(stored, baseUrl) : stored, projection);
 }

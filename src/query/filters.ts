@@ -1,7 +1,7 @@
 /** The filters and the other parameters that the lists share, and the filters as SQL. */
 import { Type } from '@sinclair/typebox';
 import { BANDS } from '../detection/band.ts';
-import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from '../detection/content-type.ts';
+import { NUMBER_MAX, perContentType } from '../detection/content-type.ts';
 import { SOURCE_ID_CHARACTERS_MAX } from '../detection/fields.ts';
 import { hashOfSource } from '../detection/match.ts';
 import {
@@ -15,7 +15,7 @@ import { type DocumentedParameter, defaulted, list, single, type ValuesOf } from
 import { KNOWN_PATHS, parseFields } from './projection.ts';
 import { BOOLEAN, choice, DOMAIN, integer, shortText } from './value-kinds.ts';
 
-type Table = Readonly<Record<string, DocumentedParameter>>;
+export type DocumentedTable = Readonly<Record<string, DocumentedParameter>>;
 
 export const SCHEMA_VERSION = 'v1';
 
@@ -36,7 +36,7 @@ export const VIEW_PARAMETERS = {
     description: 'The default and only value.',
     example: SCHEMA_VERSION,
   },
-} satisfies Table;
+} satisfies DocumentedTable;
 
 /** The parameters of the schema endpoint. */
 export const SCHEMA_PARAMETERS = { schema_version: VIEW_PARAMETERS.schema_version };
@@ -49,11 +49,11 @@ export const STREAM_PARAMETERS = {
     example: [7001],
   },
   content_type: {
-    ...choice(Object.fromEntries(CONTENT_TYPES.map((type): [string, ContentType] => [type, type]))),
+    ...choice(perContentType((type) => type)),
     description: 'A content type that the key can read. Default: all of them.',
     example: 'text',
   },
-} satisfies Table;
+} satisfies DocumentedTable;
 
 export type StreamSelection = ValuesOf<typeof STREAM_PARAMETERS>;
 
@@ -106,7 +106,7 @@ export const FILTER_PARAMETERS = {
     example: 'urn:newsml:agency.example:20261121:story-1',
   },
   article_id: { ...NUMBER, description: 'Matches `article.id`.', example: 456 },
-} satisfies Table;
+} satisfies DocumentedTable;
 
 /** Null: the filter was not sent. */
 export type DetectionFilters = ValuesOf<typeof FILTER_PARAMETERS>;

@@ -37,11 +37,7 @@ const SELECT_NEWEST_PLACE = 'SELECT place, first_detected_at FROM detection WHER
  * The newest rows that pass the filters, newest first. Only the `limit` streams with the newest rows are read: without
  * filters these have all of them.
  */
-export function newestRows(
-  db: Database,
-  wanted: StreamSelection & DetectionFilters,
-  limit: number,
-): StreamRow[] {
+export function newestRows(db: Database, wanted: StreamSelection & DetectionFilters, limit: number) {
   return reading(db, () => {
     const streams = knownStreams(db, wanted)
       .sort((a, b) => b.position - a.position)
@@ -64,11 +60,7 @@ export type VersionSpan = Readonly<Record<'low' | 'high', number>>;
  * @param span `next` of the previous call; null for the first
  * @returns `next`: null when everything was scanned; null where there is no such detection
  */
-export function versionRows(
-  db: Database,
-  id: string,
-  span: VersionSpan | null,
-): { readonly rows: StreamRow[]; readonly next: VersionSpan | null } | null {
+export function versionRows(db: Database, id: string, span: VersionSpan | null) {
   if (!isDetectionId(id)) return null;
   return reading(db, () => {
     const found = db.prepare<unknown[], { place: number; first_detected_at: number }>(SELECT_NEWEST_PLACE);
@@ -78,17 +70,13 @@ export function versionRows(
     if (low < placeOf(ordinalOf(newest.place), 1) || high > newest.place) return null;
     const isAll = high - low < 2 * SCANNED_MAX;
     const rest = { low: low + SCANNED_MAX, high: high - SCANNED_MAX };
-    const ends = [
-      { low, high: rest.low - 1 },
-      { low: rest.high + 1, high },
-    ];
+    const ends = [low, rest.high + 1].map((start) => ({ low: start, high: start + SCANNED_MAX - 1 }));
     const spans = isAll ? [{ low, high }] : ends;
     const article_id = Number(id.slice(id.lastIndexOf('.') + 1));
     const select = db.prepare<unknown[], StreamRow>(VERSIONS_BETWEEN);
     const rows = spans.flatMap((some) => select.all({ ...some, article_id }));
     rows.forEach(requireChecksum);
-    const own = rows.filter(({ body }) => body.startsWith(`{"id":"${id}",`));
-    return { rows: own, next: isAll ? null : rest };
+    return { rows: rows.filter(({ body }) => body.startsWith(`{"id":"${id}",`)), next: isAll ? null : rest };
   });
 }
 
@@ -106,10 +94,8 @@ const SELECT_KNOWN = `
   WHERE removed = 0 ORDER BY ordinal`;
 
 /** Every stream that has rows, the oldest first. */
-export function knownStreams(
-  db: Database,
-  { subscription_id: ids, content_type: type }: StreamSelection,
-): StoredStream[] {
+export function knownStreams(db: Database, selection: StreamSelection): StoredStream[] {
+  const { subscription_id: ids, content_type: type } = selection;
   return db
     .prepare<[], Omit<StoredStream, 'name'> & { subscription_id: number }>(SELECT_KNOWN)
     .all()

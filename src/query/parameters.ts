@@ -41,11 +41,7 @@ export type ValuesOf<Table extends ParameterTable> = { readonly [Name in keyof T
  * @param parse gives null for a text that is no value; @param must what the detail says of such a text, after "must"
  * @param schema a reference in it names a component of the OpenAPI document
  */
-export function single<Value>(
-  parse: (text: string) => Value | null,
-  must: string,
-  schema: TSchema,
-): Parameter<Value> {
+export function single<Value>(parse: (text: string) => Value | null, must: string, schema: TSchema) {
   const read = ([text = '']: readonly string[], name: string) => {
     const value = parse(text);
     if (value === null) throw invalid(`${name}: must ${must}`);
@@ -56,8 +52,7 @@ export function single<Value>(
 
 /** A parameter with a default. @param written the default as the document shows it */
 export function defaulted<Value>({ isList, read, schema }: Parameter<Value>, written: string | number) {
-  const fallback = read([`${written}`], 'default');
-  return { isList, read, schema: { ...schema, default: written }, fallback };
+  return { isList, read, schema: { ...schema, default: written }, fallback: read([`${written}`], 'default') };
 }
 
 /** A list without duplicates. @param countMax once duplicates are gone */
@@ -69,10 +64,7 @@ export function list<Value>(one: Parameter<Value>, countMax = Number.POSITIVE_IN
       if (values.length > countMax) throw invalid(`${name}: must not have more than ${countMax} values`);
       return values;
     },
-    schema: Type.Array(one.schema, {
-      minItems: 1,
-      ...(Number.isFinite(countMax) && { maxItems: countMax }),
-    }),
+    schema: Type.Array(one.schema, { minItems: 1, ...(Number.isFinite(countMax) && { maxItems: countMax }) }),
   };
 }
 
@@ -119,9 +111,7 @@ function parseParameters(raw: string, table: ParameterTable): Map<string, string
 }
 
 /** @param detail begins with the parameter's name */
-export function invalid(detail: string): Refused {
-  return new Refused('invalid_request', detail);
-}
+export const invalid = (detail: string) => new Refused('invalid_request', detail);
 
 function listItems(name: string, value: string): string[] {
   const items = value.split(',');

@@ -27,7 +27,7 @@ import {
   NO_ROWS,
   type PageQuery,
   type Stored,
-  statementFamily,
+  statementsOf,
   storedStreams,
   streamArms,
   streamValues,
@@ -76,7 +76,7 @@ export function readPeriodPage(db: Database, asked: PeriodQuery, scanRowsMax = C
     const isNewest = isDescending && !isExact;
     // Without filters the limit ends the page, so the bound need not be exact.
     const rowsMax = isExact ? scanRowsMax : query.limit;
-    const bound = isNewest ? null : scanBound(db, query, span, { rowsMax, isExact });
+    const bound = isNewest ? null : scanBound(db, query, span, rowsMax, isExact);
     const { data, rows, last } = readRows(db, query, filter, span, bound);
     const reached = rows === query.limit ? last : bound;
     const isEnd =
@@ -86,12 +86,7 @@ export function readPeriodPage(db: Database, asked: PeriodQuery, scanRowsMax = C
 }
 
 /** The last raw row that a page may read, or (not exact) its second; null when there are fewer. */
-function scanBound(
-  db: Database,
-  query: Query,
-  { start, end }: Span,
-  { rowsMax, isExact }: { rowsMax: number; isExact: boolean },
-): PeriodPlace | null {
+function scanBound(db: Database, query: Query, { start, end }: Span, rowsMax: number, isExact: boolean) {
   const count = query.streams.length;
   const rest = behind(query, start, end);
   const second = secondAt(db, query.sort, count).get({ ...rest, skipped: rowsMax - 1 })?.second;
@@ -109,14 +104,9 @@ function scanBound(
 }
 
 /** @param bound of {@link scanBound} */
-function readRows(
-  db: Database,
-  query: Query,
-  filter: FilterSql,
-  { start, end }: Span,
-  bound: PeriodPlace | null,
-) {
+function readRows(db: Database, query: Query, filter: FilterSql, span: Span, bound: PeriodPlace | null) {
   const { streams, sort, limit } = query;
+  const { start, end } = span;
   const isWithin = bound?.second === start.second;
   const parts: PagePart[] = start.id === LAST_ID ? [] : ['rest'];
   if (!isWithin) parts.push('whole');
@@ -189,9 +179,8 @@ export function rowsBeforeSql(streams: number): string {
 }
 
 /** The id of the row after `@skipped` others of its second. */
-export function idAtSql(streams: number): string {
-  return `SELECT id FROM (${union(streams, 'id', WITHIN)} ORDER BY id) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
-}
+export const idAtSql = (streams: number): string =>
+  `SELECT id FROM (${union(streams, 'id', WITHIN)} ORDER BY id) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
 
 export function moreSql(streams: number): string {
   // Whole seconds first: nearly always some exist, and the first one found ends the search.
@@ -210,14 +199,12 @@ function union(streams: number, columns: string, where: string, conditions = '')
   return streamArms(streams, arm).join(' UNION ALL ');
 }
 
-const pageText = statementFamily<
-  DetectionTexts & { readonly rows: number; readonly second: number | null },
-  Parameters<typeof pageSql>
->(pageSql);
-const secondAt = statementFamily<{ second: number }, Parameters<typeof secondAtSql>>(secondAtSql);
-const rowsBefore = statementFamily<{ rows: number }, [number]>(rowsBeforeSql);
-const idAt = statementFamily<{ id: string }, [number]>(idAtSql);
-const more = statementFamily<{ more: number }, [number]>(moreSql);
+type PageTexts = DetectionTexts & Readonly<{ rows: number; second: number | null }>;
+const pageText = statementsOf<PageTexts, Parameters<typeof pageSql>>(pageSql);
+const secondAt = statementsOf<{ second: number }, Parameters<typeof secondAtSql>>(secondAtSql);
+const rowsBefore = statementsOf<{ rows: number }, [number]>(rowsBeforeSql);
+const idAt = statementsOf<{ id: string }, [number]>(idAtSql);
+const more = statementsOf<{ more: number }, [number]>(moreSql);
 
 export const DATA_START = `
   SELECT min(first_detected_at) AS start FROM detection WHERE place >> 34 = ${asItComes('@ordinal')}`;
@@ -225,10 +212,7 @@ export const DATA_START = `
 const dataStart = preparedOnce<{ start: number | null }>(DATA_START);
 
 /** @returns the earliest current `first_detected_at` of each stream, epoch seconds; null without records */
-export function readDataStarts(
-  db: Database,
-  streams: readonly StreamName[],
-): ReadonlyMap<StreamName, number | null> {
+export function readDataStarts(db: Database, streams: readonly StreamName[]) {
   const starts = new Map<StreamName, number | null>(streams.map((stream) => [stream, null]));
   for (const { name, ordinal } of storedStreams(db, streams))
     starts.set(name, dataStart(db).get({ ordinal })?.start ?? null);

@@ -5,15 +5,8 @@ import { PERIOD_DAYS_MAX, PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/a
 import { zoneId, zoneName } from '../time-zone.ts';
 import { isDay } from '../zone-days.ts';
 import { hashRequest } from './cursors.ts';
-import { FILTER_PARAMETERS, LIMIT, LIST_PARAMETERS } from './filters.ts';
-import {
-  type DocumentedParameter,
-  defaulted,
-  invalid,
-  readParameters,
-  single,
-  type ValuesOf,
-} from './parameters.ts';
+import { type DocumentedTable, FILTER_PARAMETERS, LIMIT, LIST_PARAMETERS } from './filters.ts';
+import { defaulted, invalid, readParameters, single, type ValuesOf } from './parameters.ts';
 import type { PeriodEnd } from './period.ts';
 import { type ReadableSubscription, selectStreams } from './streams.ts';
 import { choice, INSTANT_EXPECTED, readInstant, text } from './value-kinds.ts';
@@ -78,7 +71,7 @@ export const PERIOD_PARAMETERS = {
     example: 'AQ9cVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
   },
   ...LIST_PARAMETERS,
-} satisfies Record<string, DocumentedParameter>;
+} satisfies DocumentedTable;
 
 /** Who asks: the account of the key, and what the key reads. */
 export interface PeriodReader {
@@ -86,29 +79,19 @@ export interface PeriodReader {
   readonly subscriptions: readonly (ReadableSubscription & { readonly time_zone: string })[];
 }
 
-export type PeriodRequest = ReturnType<typeof readPeriodRequest>;
-
 /** Added for a walk that must end: repeating the request would not help. */
 export const START_AGAIN =
   ". If the key's subscriptions changed since the first page, start again without a cursor";
 
-/**
- * @param raw the query string without its `?`; @param enabled content types whose export is switched on
- * @throws Refused `invalid_request`
- */
-export function readPeriodRequest(
-  raw: string,
-  { account, subscriptions }: PeriodReader,
-  enabled: ReadonlySet<ContentType>,
-) {
+/** @param raw without the `?`; @param enabled types whose export is switched on; @throws Refused `invalid_request` */
+export function readPeriodRequest(raw: string, reader: PeriodReader, enabled: ReadonlySet<ContentType>) {
   const asked = readParameters(raw, PERIOD_PARAMETERS);
   const again = asked.cursor === null ? '' : START_AGAIN;
-  const selected = selectStreams(subscriptions, asked, enabled, again);
+  const selected = selectStreams(reader.subscriptions, asked, enabled, again);
   const { streams, content_types, subscriptions: read } = selected;
   if (read.length > SUBSCRIPTIONS_MAX)
     throw invalid(
-      `subscription_id: the request covers ${read.length} subscriptions; at most ${SUBSCRIPTIONS_MAX} are allowed. ` +
-        `Name up to ${SUBSCRIPTIONS_MAX} of them${again}`,
+      `subscription_id: the request covers ${read.length} subscriptions; at most ${SUBSCRIPTIONS_MAX} are allowed. Name up to ${SUBSCRIPTIONS_MAX} of them${again}`,
     );
   const [first, ...others] = read;
   const ownZone = first !== undefined && others.length === 0 ? first.time_zone : 'UTC';
@@ -121,7 +104,7 @@ export function readPeriodRequest(
     resolved_zone,
     zone: zoneId(resolved_zone),
     limit: streams.length > 1 ? Math.min(asked.limit, PERIOD_ROWS_MAX) : asked.limit,
-    hash: hashOf(account.id, asked),
+    hash: hashOf(reader.account.id, asked),
   };
 }
 
@@ -131,9 +114,7 @@ export function readPeriodRequest(
  */
 function hashOf(account: string, asked: ValuesOf<typeof PERIOD_PARAMETERS>): string {
   const { from, to, time_zone, sort, subscription_id, content_type } = asked;
-  const filters = Object.entries(asked).filter(
-    ([name, value]) => name in FILTER_PARAMETERS && value !== null,
-  );
+  const sent = Object.entries(asked).filter(([name, value]) => name in FILTER_PARAMETERS && value !== null);
   return hashRequest([
     account,
     from,
@@ -142,7 +123,7 @@ function hashOf(account: string, asked: ValuesOf<typeof PERIOD_PARAMETERS>): str
     sort,
     subscription_id?.toSorted(compare) ?? null,
     content_type,
-    filters.flatMap(([name, value]) => [name, Array.isArray(value) ? value.toSorted(compare) : value]),
+    sent.flatMap(([name, value]) => [name, Array.isArray(value) ? value.toSorted(compare) : value]),
   ]);
 }
 

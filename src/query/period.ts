@@ -16,11 +16,7 @@ type PeriodMs = Readonly<Record<'from_ms' | 'to_ms', number>>;
 export type Period = Readonly<Record<'from' | 'to', number>>;
 
 /** The period of two ends; a future `to` is now. @throws Refused `invalid_request` when it is empty or too wide */
-export function resolvePeriod(
-  { from, to }: Readonly<Record<'from' | 'to', PeriodEnd>>,
-  zone: string,
-  nowMs: number,
-): PeriodMs {
+export function resolvePeriod({ from, to }: Record<'from' | 'to', PeriodEnd>, zone: string, nowMs: number) {
   const fromMs = from.kind === 'day' ? dayStartMs(from.day, zone) : from.ms;
   const askedToMs = to.kind === 'day' ? dayEndMs(to.day, zone) : to.ms;
   const toMs = Math.min(askedToMs, nowMs);
@@ -50,8 +46,7 @@ export function requireFewShards({ from_ms, to_ms }: PeriodMs, streams: number, 
   const shards = days * streams;
   if (shards <= SHARDS_MAX) return;
   throw invalid(
-    `from, to, subscription_id: the request covers ${grouped(shards)} stream-days (${counted(streams, 'stream')} x ${counted(days, 'UTC day')}); ` +
-      `at most ${SHARDS_MAX} are allowed; narrow the period or the subscriptions${again}`,
+    `from, to, subscription_id: the request covers ${grouped(shards)} stream-days (${counted(streams, 'stream')} x ${counted(days, 'UTC day')}); at most ${SHARDS_MAX} are allowed; narrow the period or the subscriptions${again}`,
   );
 }
 
@@ -61,7 +56,6 @@ export function requireRecords({ from_ms }: PeriodMs, dataStart: number | null, 
   const day = dayAt(dataStart * SECOND_MS, zone);
   if (from_ms >= dayStartMs(day, zone)) return;
   throw invalid(
-    `from: must not be before ${day} (${zone}), the day on which the data starts. The earliest data_starts of the ` +
-      `requested streams is ${formatSeconds(dataStart)}`,
+    `from: must not be before ${day} (${zone}), the day on which the data starts. The earliest data_starts of the requested streams is ${formatSeconds(dataStart)}`,
   );
 }

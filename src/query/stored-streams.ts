@@ -99,9 +99,8 @@ export function asItComes(parameter: string): string {
 }
 
 /** A piece of SQL for each stream. @param arm receives an expression of the stream's ordinal */
-export function streamArms(streams: number, arm: (ordinal: string) => string): string[] {
-  return Array.from({ length: streams }, (_, index) => arm(asItComes(`@stream${index}`)));
-}
+export const streamArms = (streams: number, arm: (ordinal: string) => string): string[] =>
+  Array.from({ length: streams }, (_, index) => arm(asItComes(`@stream${index}`)));
 
 /** The values of the names in {@link streamArms}. */
 export function streamValues(streams: readonly { readonly ordinal: number }[]): Record<string, number> {
@@ -110,16 +109,10 @@ export function streamValues(streams: readonly { readonly ordinal: number }[]): 
   return values;
 }
 
-/**
- * Prepared statements, cached for each database.
- * @param render by what the statements differ in, such as the number of streams and the filters
- */
-export function statementFamily<Row, Shape extends readonly unknown[]>(
+/** Prepared statements, cached for each database. @param render by what they differ in, such as the number of streams */
+export function statementsOf<Row, Shape extends readonly unknown[]>(
   render: (...shape: Shape) => string,
 ): (db: Database, ...shape: Shape) => Statement<Row> {
   const byShape = new BoundedMap<string, (db: Database) => Statement<Row>>(SHAPES_MAX);
-  return (db, ...shape) => {
-    const prepared = getOrMake(byShape, shape.join(' '), () => preparedOnce<Row>(render(...shape)));
-    return prepared(db);
-  };
+  return (db, ...shape) => getOrMake(byShape, shape.join(' '), () => preparedOnce<Row>(render(...shape)))(db);
 }

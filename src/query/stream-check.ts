@@ -11,13 +11,7 @@
 import { type Database, preparedOnce } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
-import {
-  checkStreams,
-  type StoredStream,
-  statementFamily,
-  streamArms,
-  streamValues,
-} from './stored-streams.ts';
+import { checkStreams, type StoredStream, statementsOf, streamArms, streamValues } from './stored-streams.ts';
 
 /** By ordinal of a stream: how many of its rows are at or before a position. */
 type Edges = ReadonlyMap<number, number>;
@@ -72,17 +66,14 @@ function incomplete(found: number, from: Edges, to: Edges): DatabaseDamage {
   );
 }
 
-function rowsBetween(from: Edges, to: Edges): number {
-  return [...from].reduce((rows, [ordinal, before]) => rows + (to.get(ordinal) ?? 0) - before, 0);
-}
+const rowsBetween = (from: Edges, to: Edges): number =>
+  [...from].reduce((rows, [ordinal, before]) => rows + (to.get(ordinal) ?? 0) - before, 0);
 
 /** The last head that {@link checkHead} has checked. */
 const checkedHeads = new WeakMap<Database, number>();
 
 /** Whether this head was checked: then a poll needs no transaction. */
-export function isCheckedHead(db: Database, head: number): boolean {
-  return checkedHeads.get(db) === head;
-}
+export const isCheckedHead = (db: Database, head: number) => checkedHeads.get(db) === head;
 
 /**
  * Every page relies on the head, the greatest position of all rows. Call it within the snapshot in which that was read;
@@ -92,7 +83,7 @@ export function isCheckedHead(db: Database, head: number): boolean {
 export function checkHead(db: Database, head: number): void {
   if (isCheckedHead(db, head)) return;
   const recorded = checkStreams(db);
-  const delivered = lastDelivered(db).get()?.position ?? 0;
+  const delivered = lastDelivered(db).get()?.last_position ?? 0;
   if (recorded !== head || delivered !== head)
     throw new DatabaseDamage(
       `the end of the streams disagrees: position ${recorded} in the table of streams, ${head} in the index, ${delivered} in the last transaction`,
@@ -100,12 +91,8 @@ export function checkHead(db: Database, head: number): void {
   checkedHeads.set(db, head);
 }
 
-interface Edge {
-  readonly place: number;
-  /** Position of the row at the place, and of the next one; null: none. */
-  readonly at_place: number | null;
-  readonly next: number | null;
-}
+/** `at_place`, `next`: position of the row at the place, and of the next one; null: none. */
+type Edge = Readonly<{ place: number; at_place: number | null; next: number | null }>;
 
 /** The last place of a stream at or before a position, and the rows there. */
 const edgeOf = (ordinal: string) => `
@@ -117,8 +104,7 @@ const edgeOf = (ordinal: string) => `
 /** The edges of all streams. */
 export const edgeSql = (streams: number) => streamArms(streams, edgeOf).join(' UNION ALL ');
 
-export const LAST_DELIVERED =
-  'SELECT last_position AS position FROM delivery ORDER BY first_position DESC LIMIT 1';
+export const LAST_DELIVERED = 'SELECT last_position FROM delivery ORDER BY first_position DESC LIMIT 1';
 
-const edge = statementFamily<Edge, [number]>(edgeSql);
-const lastDelivered = preparedOnce<{ position: number }>(LAST_DELIVERED);
+const edge = statementsOf<Edge, [number]>(edgeSql);
+const lastDelivered = preparedOnce<{ last_position: number }>(LAST_DELIVERED);

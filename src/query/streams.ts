@@ -3,10 +3,7 @@ import { CONTENT_TYPES, type ContentType, streamName } from '../detection/conten
 import type { StreamSelection } from './filters.ts';
 import { invalid } from './parameters.ts';
 
-export interface ReadableSubscription {
-  readonly id: number;
-  readonly content_types: readonly ContentType[];
-}
+export type ReadableSubscription = Readonly<{ id: number; content_types: readonly ContentType[] }>;
 
 /**
  * @param advice added to the detail
@@ -33,8 +30,7 @@ export function selectStreams<Subscription extends ReadableSubscription>(
     .flatMap(({ id, content_types: own }) =>
       wanted.filter((kind) => own.includes(kind)).map((kind) => streamName(id, kind)),
     );
-  const isRead = (kind: ContentType) =>
-    type === kind || named.some((own) => own.content_types.includes(kind));
+  const isRead = (one: ContentType) => type === one || named.some((own) => own.content_types.includes(one));
   const read = named.filter(({ content_types: own }) => own.some((kind) => wanted.includes(kind)));
   return { streams, content_types: wanted.filter(isRead), subscriptions: read.length > 0 ? read : named };
 }

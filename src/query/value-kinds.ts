@@ -19,19 +19,17 @@ export function integer(minimum: number, maximum: number): Parameter<number> {
 export function choice<Value>(values: Readonly<Record<string, Value>>, schema?: TSchema): Parameter<Value> {
   const words = Object.keys(values);
   const last = words.at(-1) ?? '';
-  const literals = words.map((word) => Type.Literal(word));
   return single(
     (text) => (Object.hasOwn(values, text) ? (values[text] ?? null) : null),
     `be ${words.length > 1 ? `${words.slice(0, -1).join(', ')} or ` : ''}${last}`,
-    schema ?? (literals.length === 1 ? Type.Literal(last) : Type.Union(literals)),
+    schema ?? Type.Union(words.map((word) => Type.Literal(word))),
   );
 }
 
 export const BOOLEAN = choice({ true: true, false: false }, Type.Boolean());
 
-export function text(schema: TSchema = Type.String({ minLength: 1 })): Parameter<string> {
-  return single((any) => any, 'be a text', schema);
-}
+export const text = (schema: TSchema = Type.String({ minLength: 1 })): Parameter<string> =>
+  single((any) => any, 'be a text', schema);
 
 export const ANY_TEXT = text();
 

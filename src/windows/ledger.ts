@@ -88,15 +88,12 @@ export interface HoldRules {
 }
 
 /** The status that has the file of a window, or a backfill, held; null: it is read when it is ready. */
-export type HeldBy = (file: {
-  readonly export: ExportName;
-  readonly window_start: number | null;
-}) => ResettableStatus | null;
+export type HeldBy = (file: { export: ExportName; window_start: number | null }) => ResettableStatus | null;
 
 /** For any number of files. */
 export function heldBy(db: Database, { failed_windows, enabled_exports }: HoldRules): HeldBy {
-  const resettable = db.prepare<[], ExportWindow & { readonly status: ResettableStatus }>(SELECT_RESETTABLE);
-  const held = resettable
+  const held = db
+    .prepare<[], ExportWindow & { readonly status: ResettableStatus }>(SELECT_RESETTABLE)
     .all()
     .filter((own) => enabled_exports.includes(own.export) && arrival(own.status, failed_windows) === 'hold')
     .map((own) => [`${own.export} ${own.window_start}`, own.status] as const);
@@ -115,9 +112,8 @@ export function newestDone(db: Database, exportName: ExportName): number | null 
  * names a window's file once the window has ended by the agency's clock. Delivery times prove nothing, since they come from
  * our own clock, and keep a jump ahead.
  */
-export function newestWindowEnd(db: Database): number {
-  return Math.max(...EXPORT_NAMES.map((name) => newestDone(db, name) ?? 0));
-}
+export const newestWindowEnd = (db: Database): number =>
+  Math.max(...EXPORT_NAMES.map((name) => newestDone(db, name) ?? 0));
 
 export function setWindow(db: Database, window: ExportWindow): void {
   db.prepare(UPSERT_WINDOW).run(window);
@@ -148,22 +144,14 @@ export function expectFrom(db: Database, exportName: ExportName, window_start: n
   return db.prepare(DELETE_NOT_EXPECTED).run({ export: exportName, window_start }).changes;
 }
 
-function expectations(db: Database) {
-  return db.prepare<unknown[], Expectation>(SELECT_EXPECTATIONS).all();
-}
+const expectations = (db: Database) => db.prepare<unknown[], Expectation>(SELECT_EXPECTATIONS).all();
 
 /** The first expected window of an export; null while none has finished. */
-export function readExpectation(db: Database, exportName: ExportName): Expectation | null {
-  return expectations(db).find((row) => row.export === exportName) ?? null;
-}
+export const readExpectation = (db: Database, exportName: ExportName): Expectation | null =>
+  expectations(db).find((row) => row.export === exportName) ?? null;
 
 /** How many windows of an export, in a span. */
-export interface UnknownWindows {
-  readonly export: ExportName;
-  readonly windows: number;
-  readonly first: number;
-  readonly last: number;
-}
+export type UnknownWindows = Readonly<{ export: ExportName; windows: number; first: number; last: number }>;
 
 /**
  * Windows, by export, that start before `before` and of which nothing is known though a later one was read. A search
@@ -178,12 +166,7 @@ export function unknownWindows(db: Database, before: number): UnknownWindows[] {
 }
 
 /** The windows in `[from, to)` of which nothing is known; null: there are none. */
-export function unknownIn(
-  db: Database,
-  exportName: ExportName,
-  from: number,
-  to: number,
-): UnknownWindows | null {
+export function unknownIn(db: Database, exportName: ExportName, from: number, to: number) {
   const count = db.prepare<unknown[], Omit<UnknownWindows, 'export'>>(COUNT_UNKNOWN);
   const found = count.get({ export: exportName, from, to });
   return found === undefined || found.windows === 0 ? null : { export: exportName, ...found };

@@ -23,14 +23,10 @@ const HISTORY_AFTER_MS = 90 * DAY_MS;
 export type ResettableStatus = Extract<WindowStatus, 'failed' | 'abandoned'>;
 
 /** Whether a window had ended too long before it was read for others to be expected from it on. */
-export function isHistory(windowStartMs: number, readAtMs: number): boolean {
-  return readAtMs - (windowStartMs + WINDOW_MS) > HISTORY_AFTER_MS;
-}
+export const isHistory = (windowStartMs: number, readAtMs: number): boolean =>
+  readAtMs - (windowStartMs + WINDOW_MS) > HISTORY_AFTER_MS;
 
-/**
- * What to do with a file that arrives for a window in this status.
- * @param failedWindows the operator's setting for failed windows
- */
+/** What to do with a file that arrives for a window in this status, by the operator's setting for failed windows. */
 export function arrival(status: WindowStatus | undefined, failedWindows: 'hold' | 'read'): 'read' | 'hold' {
   // The operator decides: the file may be as wrong as the one before it.
   if (status === 'failed') return failedWindows;
@@ -38,30 +34,20 @@ export function arrival(status: WindowStatus | undefined, failedWindows: 'hold' 
 }
 
 /** The status of a window, as the end of a sentence that begins with "the window": `has failed`, `is done`. */
-export function statusPhrase(status: WindowStatus | undefined): string {
-  return status === 'failed' ? 'has failed' : `is ${status ?? 'unknown'}`;
-}
+export const statusPhrase = (status: WindowStatus | undefined): string =>
+  status === 'failed' ? 'has failed' : `is ${status ?? 'unknown'}`;
 
 /** Windows that start before this have been due for a day. */
-export function overdueBeforeMs(nowMs: number): number {
-  return dueSinceMs(nowMs, MISSING_AFTER_MS);
-}
+export const overdueBeforeMs = (nowMs: number) => dueSinceMs(nowMs, MISSING_AFTER_MS);
 
 /** Windows that start before this have been due for an hour. */
-export function lateBeforeMs(nowMs: number): number {
-  return dueSinceMs(nowMs, LATE_AFTER_MS);
-}
+export const lateBeforeMs = (nowMs: number) => dueSinceMs(nowMs, LATE_AFTER_MS);
 
 /** When a window's file is due, epoch milliseconds. */
-export function dueAtMs(windowStartMs: number): number {
-  return windowStartMs + WINDOW_MS + DUE_AFTER_MS;
-}
+export const dueAtMs = (windowStartMs: number) => windowStartMs + WINDOW_MS + DUE_AFTER_MS;
 
 /** When a window is late, epoch milliseconds. */
-export function lateAtMs(windowStartMs: number): number {
-  return dueAtMs(windowStartMs) + LATE_AFTER_MS;
-}
+export const lateAtMs = (windowStartMs: number) => dueAtMs(windowStartMs) + LATE_AFTER_MS;
 
-function dueSinceMs(nowMs: number, ms: number): number {
-  return (Math.floor((nowMs - WINDOW_MS - DUE_AFTER_MS - ms) / WINDOW_MS) + 1) * WINDOW_MS;
-}
+const dueSinceMs = (nowMs: number, ms: number): number =>
+  (Math.floor((nowMs - WINDOW_MS - DUE_AFTER_MS - ms) / WINDOW_MS) + 1) * WINDOW_MS;

@@ -189,7 +189,7 @@ test('an operation may take longer than its connection may be silent', async () 
   });
   const asker = { way: 'api', by: { actor: 'test' }, mayAct: true, isValid: () => true } as const;
   listener.server.on('request', (request, response) =>
-    listener.connections.inTurn(request, response, async () =>
+    listener.connections.inTurn(response, async () =>
       sendTold(response, await answerRequest(request, response, operations, asker)),
     ),
   );

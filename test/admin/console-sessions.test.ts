@@ -12,7 +12,7 @@ import type { Worker } from 'node:worker_threads';
 import type { Jobs, Session } from '../../src/admin/console/api.ts';
 import { certificateNames, isHostAccepted, ownNames } from '../../src/admin/host-header.ts';
 import { createOperations } from '../../src/admin/thread-client.ts';
-import { LINK_MS, makeTicket, SESSION_MS, Sessions } from '../../src/auth/console-sessions.ts';
+import { createSessions, LINK_MS, makeTicket, SESSION_MS } from '../../src/auth/console-sessions.ts';
 import { OPERATIONS } from '../../src/operations/table.ts';
 import { startWorker } from '../../src/packed.ts';
 import { HOUR_MS } from '../../src/time.ts';
@@ -280,7 +280,7 @@ test('"wirewatch console" says what to do if the console is off or Wirewatch is 
 });
 
 const startMs = Date.parse('2026-11-21T12:00:00Z');
-const sessions = new Sessions();
+const sessions = createSessions();
 const linkAt = (nowMs: number) => {
   const link = makeTicket({ by: { actor: 'ada' }, read_only: false }, nowMs);
   sessions.addLink(link);

@@ -21,7 +21,8 @@ const skip = !hasIpv6 && 'this machine has no IPv6';
 
 describe('the client behind proxies', () => {
   const trusted = ['10.0.0.0/8', 'fd00::/8', '::ffff:172.16.0.0/108'];
-  const clientOf = (forwarded: string, peer = '10.0.0.1') => createClientAddress(trusted)(peer, forwarded);
+  const clientOf = (forwarded: string, peer = '10.0.0.1') =>
+    createClientAddress(trusted, () => {})(peer, forwarded);
 
   const CASES: readonly [what: string, forwarded: string, client: string, peer?: string][] = [
     ['the first untrusted', '198.51.100.9, 203.0.113.5, 10.9.9.9, fd00::7, 10.0.0.2', '203.0.113.5'],

@@ -12,8 +12,7 @@ import { AT_MS, audited, db, HASH, KEY, lastEntry, OTHER_KEY, reopenAs } from '.
 import { contentOfDatabase } from '../support/database-content.ts';
 
 test('the audit trail shows who did what to which account, subscription and key, and never a hash', () => {
-  const operation = { kind: 'command', command: 'key revoke', actor: 'root', sudo_user: 'alice' };
-  reopenAs(operation);
+  reopenAs({ kind: 'command', command: 'key revoke', actor: 'root', sudo_user: 'alice' });
   revokeKey(db, KEY, AT_MS);
   setKey(db, OTHER_KEY, { subscriptions: [{ id: 7001, content_types: ['text'] }] });
   // The same name: no change.
@@ -45,8 +44,7 @@ test('the audit trail shows who did what to which account, subscription and key,
 });
 
 test('a changed or missing entry is an error beside all the others', () => {
-  const whole = audited();
-  const wholeWithout = (number: number) => whole.filter(({ entry }) => entry !== number);
+  const wholeWithout = (number: number) => audited().filter(({ entry }) => entry !== number);
   const sound = contentOfDatabase(db).audit ?? [];
   for (const column of ['operation', 'changes', 'at', 'checksum']) {
     const value = db.prepare<[], unknown>(`SELECT ${column} FROM audit WHERE entry = 2`).pluck().get();

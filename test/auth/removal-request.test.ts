@@ -33,8 +33,7 @@ function beginRemoval(data: string, id: number | string): void {
 
 test('the next start completes an interrupted removal; only then is the number free', async () => {
   using installation = createInstallation();
-  const row = newRow();
-  await ingestRows(installation, [row]);
+  await ingestRows(installation, [newRow()]);
   beginRemoval(installation.data, 7001);
   const add = ['subscription', 'add', '7001', '--account', 'agency'];
   const refused = installation.cli(add, { anyStatus: true });
@@ -120,8 +119,7 @@ test('others can read during a removal, even if it deletes the newest rows', asy
     for (const position of [0, 1])
       read.push(readChangesPage(store.reader, changesQuery({ streams, start: after(position) })).rows);
   };
-  const writer = streamWriterOn(store.writer, store.folder);
-  await removeRows(writer, [7001], { between, tell: () => {} });
+  await removeRows(streamWriterOn(store.writer, store.folder), [7001], { between, tell: () => {} });
   await between();
   assert.deepEqual(new Set(read), new Set([1, 0]));
   assert.ok(read.length > 4);

@@ -61,9 +61,8 @@ describe('beside a running appliance', () => {
     const mine = newRow();
     const foreign = newRow({ subscription_id: 8001 });
     await apply([mine, newRow(), foreign, newRow({ subscription_id: 7002 })]);
-    await apply([
-      { ...mine, strength_score: 99, last_scored_at: String(mine.last_scored_at).replace(':00Z', ':30Z') },
-    ]);
+    const last_scored_at = String(mine.last_scored_at).replace(':00Z', ':30Z');
+    await apply([{ ...mine, strength_score: 99, last_scored_at }]);
     const since = `since=${new Date(Date.now() - 86_400_000).toISOString()}`;
     const own = await changes(since, appliance.key);
     assert.equal(own.data.length, 4);
@@ -94,8 +93,7 @@ describe('beside a running appliance', () => {
       assert.ok((first?.position ?? 0) > (highest ?? 0), 'a position was used again');
       assert.equal(first?.ordinal, countOf(db, 'stream'), 'it must be the newest stream');
     });
-    const seen = await changes(`cursor=${other.next_cursor}`, otherKey);
-    assert.deepEqual(idsOf(seen), [idOf(later)]);
+    assert.deepEqual(idsOf(await changes(`cursor=${other.next_cursor}`, otherKey)), [idOf(later)]);
     const readAgain = await changes(since, again);
     assert.deepEqual([idsOf(readAgain), readAgain.data[0]?.version], [[idOf(mine)], 1]);
     const { files, created, left_out } = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
@@ -122,8 +120,7 @@ describe('beside a running appliance', () => {
     const [failed, changed] = [nextWindowMs(), nextWindowMs()];
     const { number } = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row()]));
     const own = [row(), newRow()];
-    const bad = ndjson([...own, newRow({ strength_score: 101 })]);
-    await appliance.dropped(fileName('newswire', failed), bad);
+    await appliance.dropped(fileName('newswire', failed), ndjson([...own, newRow({ strength_score: 101 })]));
     const { destination } = await appliance.dropped(fileName('newswire', changed), ndjson(own));
     appliance.cli(['subscription', 'add', '7005', '--account', 'agency']);
     assert.equal(remove('subscription', 'remove', '7005').detections, 0);
@@ -160,8 +157,7 @@ describe('beside a running appliance', () => {
     const key = createKey(appliance.cli, 'brief', '9001,9002');
     const id = key.split('_')[2] ?? '';
     await apply([newRow({ subscription_id: 9001 }), newRow({ subscription_id: 9002 })]);
-    const removed = remove('account', 'remove', 'brief');
-    const { account, subscriptions, keys, detections: deleted } = removed;
+    const { account, subscriptions, keys, detections: deleted } = remove('account', 'remove', 'brief');
     assert.deepEqual([account, subscriptions, keys, deleted], ['brief', [9001, 9002], [id], 2]);
     assert.equal((await appliance.get('/v1/me', key)).status, 401);
     reading(join(appliance.data, 'access.db'), (db) => {
@@ -184,8 +180,7 @@ describe('beside a running appliance', () => {
 test('while rows cannot be deleted from the log, the number stays taken, and an alert is open', {
   skip: NO_PRELOAD,
 }, async () => {
-  const work = testFolder();
-  const failing = failingCall('rename', 'EACCES', /draft\/\d+\.zst$/, join(work, 'flag'));
+  const failing = failingCall('rename', 'EACCES', /draft\/\d+\.zst$/, join(testFolder(), 'flag'));
   failing.begin();
   await using appliance = await startAppliance(failing.settings);
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));

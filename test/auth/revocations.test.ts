@@ -2,21 +2,15 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import {
-  type Ended,
-  emptyRevocations,
-  noteEnded,
-  prepareRevocations,
-  readEnded,
-} from '../../src/auth/denials.ts';
+import { emptyRevocations, noteEnded, prepareRevocations, readEnded } from '../../src/auth/denials.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { testFolder } from '../support/test-folder.ts';
 
-const ENDED: readonly Ended[] = [
+const ENDED = [
   { kind: 'key', id: 'aaaaaaaa', at: 1_700_000_000_000 },
   { kind: 'account', id: 'nordbild', at: 1_700_000_000_001 },
   { kind: 'key', id: 'cccccccc', at: 1_700_000_000_002 },
-];
+] as const;
 
 /** A data folder with this file. */
 function prepared() {

@@ -189,8 +189,7 @@ test('only a start puts the spare copy in place, never a command beside others',
   changed();
   db.close();
   renameSync(folder.access, `${folder.access}-away`);
-  assert.throws(() => openAccess(folder.root), {
-    message: /it is missing\. A start puts its spare copy in place/,
-  });
+  const message = /it is missing\. A start puts its spare copy in place/;
+  assert.throws(() => openAccess(folder.root), { message });
   assert.ok(!existsSync(folder.access));
 });

@@ -144,9 +144,8 @@ function reordered(match: Match): Match {
 }
 
 /** The match without null members, as a version of the program that does not know them would store it. */
-function withoutNulls(match: Match): Match {
-  return JSON.parse(JSON.stringify(match), (_, value: unknown) => (value === null ? undefined : value));
-}
+const withoutNulls = (match: Match): Match =>
+  JSON.parse(JSON.stringify(match), (_, value: unknown) => (value === null ? undefined : value));
 
 const later = { last_scored_at: '2026-11-20T09:00:00Z' };
 

@@ -26,8 +26,7 @@ test('CSV: quoted fields can have commas, quotes and line breaks; a BOM and eith
 test('CSV: the last newline is optional, blank lines are ignored, the header may be quoted, and stand alone', async () => {
   const rows = newRows(2);
   const [header = '', a = '', b = ''] = csv(rows).split('\r\n');
-  const quoted = header.replaceAll(/\w+/g, '"$&"');
-  await applied('csv', `${quoted}\r\n\r\n${a}\r\n\r\n${b}`, rows);
+  await applied('csv', `${header.replaceAll(/\w+/g, '"$&"')}\r\n\r\n${a}\r\n\r\n${b}`, rows);
   await applied('csv', `${header}\r\n`, []);
 });
 
@@ -155,8 +154,7 @@ test('CSV: a quote that is never closed, and text that is not UTF-8, fail the fi
 
 test('CSV: a very wide header is checked quickly, and few of its columns are named', async () => {
   const columns = Array.from({ length: 120_000 }, (_, at) => `c${at}`).join();
-  const content = `${HEADER},${columns}\r\n${RECORD},${','.repeat(119_999)}\r\n`;
-  const { result } = await readContent('csv', content);
+  const { result } = await readContent('csv', `${HEADER},${columns}\r\n${RECORD},${','.repeat(119_999)}\r\n`);
   assert.deepEqual([result.kind, result.counts.rows], ['read', 1]);
   assert.equal(result.counts.ignored_columns.length, 50);
   const [error] = (await failed('csv', columns)).errors;

@@ -96,9 +96,8 @@ test('a line has at most 1 MiB; where bad rows are skipped, so is a longer one o
   }
   const long = [rowOfBytes(most + 1), rowOfBytes(5_000_000)];
   const mixed = [newRow(), ...long, newRow(), ...long.slice(0, 1), newRow()];
-  const { result, skipped } = await readContent('ndjson.gz', packed('ndjson.gz', ndjson(mixed)), {
-    bad_rows: 'skip',
-  });
+  const content = packed('ndjson.gz', ndjson(mixed));
+  const { result, skipped } = await readContent('ndjson.gz', content, { bad_rows: 'skip' });
   assert.deepEqual([result.kind, result.counts.rows, skipped], ['read', 6, [2, 3, 5]]);
   // However well compressed.
   const endless = Buffer.alloc(64 * 1024 * 1024, 'x');
@@ -110,15 +109,11 @@ test('a line has at most 1 MiB; where bad rows are skipped, so is a longer one o
 });
 
 test('rows of a backfill are estimated by default; its times are at most a day after the time of reading', async () => {
-  const rows = [
-    newRow(),
-    newRow({ first_detected_estimated: false }),
-    newRow({ first_detected_estimated: true }),
-  ];
+  const given = [{}, { first_detected_estimated: false }, { first_detected_estimated: true }];
+  const rows = given.map((members) => newRow(members));
   const backfill = { windowMs: null };
-  const estimated = (await applied('ndjson', ndjson(rows), rows, backfill)).map(
-    (match) => match.first_detected_estimated,
-  );
+  const matches = await applied('ndjson', ndjson(rows), rows, backfill);
+  const estimated = matches.map((match) => match.first_detected_estimated);
   assert.deepEqual(estimated, [true, false, true]);
   const at = (ms: number) => newRow({ first_detected_at: formatMs(ms), last_scored_at: formatMs(ms) });
   const near = [at(Date.now() + DAY_MS - 60_000)];
@@ -228,7 +223,6 @@ test('rows that are left out, or were applied before, are passed on in batches t
     [bad, { bad_rows: 'skip' }],
   ] as const) {
     const { batches } = await readContent('ndjson', content ?? '', options);
-    const through = batches.map(({ rowsThrough }) => rowsThrough);
-    assert.deepEqual(through.slice(0, 2), [20_000, 40_000]);
+    assert.deepEqual(batches.map(({ rowsThrough }) => rowsThrough).slice(0, 2), [20_000, 40_000]);
   }
 });

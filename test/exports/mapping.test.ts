@@ -63,9 +63,8 @@ function written(
 const decode = (byte: number) => new TextDecoder('windows-1252').decode(new Uint8Array([byte]));
 const WINDOWS_1252 = new Map(Array.from({ length: 256 }, (_, byte) => [decode(byte), byte]));
 
-function isTime(value: unknown): value is string {
-  return typeof value === 'string' && /^\d{4}-\d\d-\d\dT.*Z$/.test(value);
-}
+const isTime = (value: unknown): value is string =>
+  typeof value === 'string' && /^\d{4}-\d\d-\d\dT.*Z$/.test(value);
 
 function inBerlin(time: string): string {
   const parts = new Intl.DateTimeFormat('en-GB', {

@@ -100,8 +100,7 @@ test('a failed file names its own columns, and is read after a correction of the
   assert.equal(line.msg, 'file failed', JSON.stringify(line));
   const { errors, next } = exportTrials(() => appliance).reasonBeside(line.destination);
   const { expected: _, ...error } = errors[0];
-  const shown = { line: 2, column: 'strength_score', column_in_file: 'Anteil', value: '62.5' };
-  assert.deepEqual(error, shown);
+  assert.deepEqual(error, { line: 2, column: 'strength_score', column_in_file: 'Anteil', value: '62.5' });
   await appliance.restart({ WIREWATCH_EXPORTS_NEWSWIRE_DECIMAL: '.' });
   const start = /run: wirewatch window reset newswire (\S+)/.exec(next)?.[1] ?? '';
   appliance.cli(['window', 'reset', 'newswire', start]);

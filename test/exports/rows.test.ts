@@ -2,33 +2,24 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
-import { checkRow, type RowError } from '../../src/exports/check-row.ts';
+import { checkRow, type RawRow, type RowError } from '../../src/exports/check-row.ts';
 import { timesOf } from '../../src/exports/file-name.ts';
 import { sharedAppliance } from '../support/appliance.ts';
-import {
-  csv,
-  fileName,
-  idOf,
-  ndjson,
-  newRow,
-  newRows,
-  nextWindowMs,
-  type Row,
-} from '../support/export-files.ts';
+import { csv, fileName, idOf, ndjson, newRow, newRows, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 import { words } from '../support/words.ts';
 
 // Files are renamed into the folder, so they are complete immediately.
 const appliance = await sharedAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
 const { reasonBeside } = exportTrials(() => appliance);
-const dropped = (rows: readonly Row[]) =>
+const dropped = (rows: readonly RawRow[]) =>
   appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
 
 const WINDOW = { window_start: Date.parse('2026-11-01T10:00:00Z'), label: null };
 const TIMES = timesOf({ ...WINDOW, name: '', export: 'newswire' }, Date.now(), null);
 const MOST = 999_999_999_999_999;
 /** The required columns. */
-const ROW: Row = {
+const ROW: RawRow = {
   subscription_id: 7001,
   source_internal_id: 501,
   article_id: 1,
@@ -37,17 +28,16 @@ const ROW: Row = {
   strength_score: 61.5,
 };
 
-function checked(members: Row, exportName: ExportName = 'newswire', estimated = false) {
-  return checkRow({ ...ROW, ...members }, { ...TIMES, export: exportName, estimated }, new Set());
-}
+const checked = (members: RawRow, exportName: ExportName = 'newswire', estimated = false) =>
+  checkRow({ ...ROW, ...members }, { ...TIMES, export: exportName, estimated }, new Set());
 
-function errorsOf(members: Row, exportName?: ExportName): readonly RowError[] {
+function errorsOf(members: RawRow, exportName?: ExportName): readonly RowError[] {
   const row = checked(members, exportName);
   assert.ok(row.kind === 'bad', `accepted: ${JSON.stringify(members)}`);
   return row.errors;
 }
 
-function rowOf(members: Row, exportName?: ExportName) {
+function rowOf(members: RawRow, exportName?: ExportName) {
   const row = checked(members, exportName);
   assert.ok(row.kind === 'row', JSON.stringify(row));
   return row.row;
@@ -104,13 +94,9 @@ const WRONG: readonly [columns: string, values: readonly unknown[], expected: st
     [
       columns,
       [
-        ...[
-          'https://example.com/a b',
-          ' https://example.com',
-          'https://example.com\n',
-          'https://exam\tple.com',
-        ],
-        ...['https://example.com/\u0000', 'https://example.com/\u00a0', 'https://example.com/\u0085'],
+        ...['https://example.com/a b', ' https://example.com', 'https://example.com\n'],
+        ...['https://exam\tple.com', 'https://example.com/\u0000', 'https://example.com/\u00a0'],
+        'https://example.com/\u0085',
       ],
       'a URL without white space or control characters',
     ],

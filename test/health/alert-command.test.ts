@@ -36,9 +36,8 @@ beforeEach(() => {
 });
 
 /** A command that runs a Node script with {@link received} and more as its arguments. */
-function command(script: string, runMs?: number, ...more: string[]): AlertCommand {
-  return createAlertCommand([process.execPath, '-e', script, received, ...more], log, runMs);
-}
+const command = (script: string, runMs?: number, ...more: string[]): AlertCommand =>
+  createAlertCommand([process.execPath, '-e', script, received, ...more], log, runMs);
 
 const COPY = `fs.appendFileSync(process.argv[1], fs.readFileSync(0))`;
 /** The notifications received so far. */
@@ -131,8 +130,7 @@ test('[alerts] command is run; a hostile file name reaches it as text on one lin
 });
 
 test('the sample mails each alert, and marks urgent ones', { skip: without('jq', 'curl') }, async () => {
-  const shown = JSON.parse(example('alerts', 'alert'));
-  assert.deepEqual(Object.keys(shown), ['event', ...Object.keys(ALERT)]);
+  assert.deepEqual(Object.keys(JSON.parse(example('alerts', 'alert'))), ['event', ...Object.keys(ALERT)]);
   const script = join(folder, 'script');
   writeFileSync(script, packedText('config', 'mail-alert'), { mode: 0o755 });
   using sink = await startSmtpSink();

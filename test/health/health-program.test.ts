@@ -34,9 +34,7 @@ async function health(): Promise<{ readonly http: number } & Health> {
   return { http: answer.status, ...body };
 }
 
-function alerts(): AlertDocument[] {
-  return JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
-}
+const alerts = (): AlertDocument[] => JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
 
 const alertNamed = (name: string) => alerts().find((alert) => alert.name === name);
 

@@ -69,8 +69,7 @@ describe('an answer', () => {
 
   test('with a token is never compressed: its length would depend on the token', async () => {
     const { id, key: secret } = server.makeKey();
-    const headers = { 'accept-encoding': 'gzip, zstd' };
-    const response = await postToken(server, inBody({ id, secret }), headers);
+    const response = await postToken(server, inBody({ id, secret }), { 'accept-encoding': 'gzip, zstd' });
     assert.deepEqual([response.status, response.headers.get('content-encoding')], [200, null]);
   });
 

@@ -27,9 +27,8 @@ async function start(options: Parameters<typeof startTestServer>[0] = {}, commen
   ({ key, id: keyId } = server.makeKey());
 }
 
-function pages(query = SINCE, ofKey = key): AsyncGenerator<ChangesPage> {
-  return module.pages(`${server.url}${CHANGES}?${query}`, ofKey);
-}
+const pages = (query = SINCE, ofKey = key): AsyncGenerator<ChangesPage> =>
+  module.pages(`${server.url}${CHANGES}?${query}`, ofKey);
 
 async function next(stream: AsyncGenerator<ChangesPage>): Promise<ChangesPage> {
   const { value } = await stream.next();
@@ -52,8 +51,7 @@ describe('an event stream', () => {
     await until('it waits', () => server.waiting.count() === 1);
     server.deliverOne();
     const third = await next(stream);
-    const ids = [first, second, third].flatMap(({ data }) => data.map(({ id }) => id));
-    assert.equal(new Set(ids).size, 3);
+    assert.equal(new Set([first, second, third].flatMap(({ data }) => data.map(({ id }) => id))).size, 3);
     const again = await server.json(`${CHANGES}?cursor=${second.next_cursor}`, key);
     assert.deepEqual(again.data, third.data);
     const lines = server.lines.slice(before).filter(({ msg }) => msg === 'request');
@@ -106,10 +104,8 @@ describe('an event stream', () => {
       const response = await server.get(`${CHANGES}?${SINCE}`, key, { headers: { accept } });
       assert.deepEqual(JSON.parse(await response.text()).data, [], accept);
     }
-    const withToken = await server.get(`${CHANGES}?${SINCE}&access_token=${key}`, undefined, {
-      headers: EVENTS,
-    });
-    assert.equal(withToken.status, 401);
+    const withToken = `${CHANGES}?${SINCE}&access_token=${key}`;
+    assert.equal((await server.get(withToken, undefined, { headers: EVENTS })).status, 401);
   });
 
   test('gets comments while nothing comes, and the cursor once filters have dropped changes', async () => {
@@ -167,8 +163,7 @@ describe('limits of an event stream', () => {
   });
 
   test('a client that never reads holds one page, and is disconnected', async () => {
-    const times = { ...CONNECTION_TIMES, idleMs: 3 * SECOND_MS };
-    await start({ times });
+    await start({ times: { ...CONNECTION_TIMES, idleMs: 3 * SECOND_MS } });
     for (let count = 0; count < 20; count += 1)
       server.deliverOne(7001, { article_headline: 'x'.repeat(1_000_000) });
     const client = connect(server.port, '127.0.0.1').pause();

@@ -121,8 +121,7 @@ test('a head that is too large is 431; one of a legal size is accepted', async (
 });
 
 test('100-continue works', async () => {
-  const reply = await exchange(
-    rawRequest(`GET ${GOOD}`, `${authorization}Expect: 100-continue\r\nConnection: close\r\n`),
-  );
+  const headers = `${authorization}Expect: 100-continue\r\nConnection: close\r\n`;
+  const reply = await exchange(rawRequest(`GET ${GOOD}`, headers));
   assert.match(reply, /^HTTP\/1\.1 (100 Continue\r\n\r\nHTTP\/1\.1 )?200 OK/);
 });

@@ -49,8 +49,7 @@ test('damage that only ingest meets stops ingest until it is over, and is not ta
   const starts = () => statSync(threads).size;
   const db = new Driver(store);
   const page = Number(db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'removal'").pluck().get());
-  const at = (page - 1) * PAGE_BYTES;
-  const end = spoiled(at, PAGE_BYTES);
+  const end = spoiled((page - 1) * PAGE_BYTES, PAGE_BYTES);
   try {
     // After a commit, the ingest thread reads the file again.
     db.exec("UPDATE account SET name = name || '!'; UPDATE account SET name = rtrim(name, '!')");

@@ -95,9 +95,8 @@ test('many addresses share 500 lines a minute, and the next minute begins anew',
 });
 
 /** Always created at the same place, like a repeated fault. */
-function fault(message: string, cause?: Error): Error {
-  return new Error(message, cause === undefined ? {} : { cause });
-}
+const fault = (message: string, cause?: Error): Error =>
+  new Error(message, cause === undefined ? {} : { cause });
 
 test('each root cause of a fault has one line a minute, then a count', () => {
   const { log, lines } = keptLog();
@@ -116,9 +115,8 @@ test('each root cause of a fault has one line a minute, then a count', () => {
   for (let index = 0; index < 5000; index += 1) faults.note('fault', fault(`number ${index}`), 'id');
   assert.equal(lines.length, 55);
   faults.close();
-  assert.deepEqual(lines.slice(55), [
-    { msg: 'fault repeated', cause: 'other causes', counts: { fault: 4950 } },
-  ]);
+  const last = { msg: 'fault repeated', cause: 'other causes', counts: { fault: 4950 } };
+  assert.deepEqual(lines.slice(55), [last]);
 });
 
 test('while keys cannot be checked, many requests log the cause once', async () => {

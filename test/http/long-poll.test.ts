@@ -70,8 +70,7 @@ describe('a request that waits', () => {
     assert.equal(page.has_more, false);
     assert.notEqual(page.next_cursor, cursor);
     assert.equal(server.waiting.count(), 0);
-    const line = server.lines.findLast(({ msg }) => msg === 'request');
-    assert.equal(typeof line?.waited_ms, 'number');
+    assert.equal(typeof server.lines.findLast(({ msg }) => msg === 'request')?.waited_ms, 'number');
   });
 
   test('keeps waiting if filters drop the change, and its cursor advances', async () => {
@@ -109,8 +108,7 @@ describe('a request that waits', () => {
     const answers = [];
     for (let count = 0; count < 3; count += 1) answers.push((await waits(`cursor=${cursor}`)).answer);
     server.deliverOne(7001);
-    const statuses = (await Promise.all(answers)).map(({ status }) => status);
-    assert.deepEqual(statuses.sort(), [200, 429, 429]);
+    assert.deepEqual((await Promise.all(answers)).map(({ status }) => status).sort(), [200, 429, 429]);
   });
 
   test('counts against the allowance of the day on which it is answered', async () => {
@@ -190,8 +188,7 @@ describe('more requests than may wait', () => {
   ] as const)
     test(`${what}: the oldest are answered early, and others find room`, async () => {
       const made = Array.from({ length: keys }, () => server.makeKey().key);
-      const more = 5;
-      const senders = Array.from({ length: bound + more }, (_, at) => made[at % keys] ?? '');
+      const senders = Array.from({ length: bound + 5 }, (_, at) => made[at % keys] ?? '');
       const answered = await wait(senders);
       assert.deepEqual(answered, [0, 1, 2, 3, 4]);
       assert.equal(server.waiting.count(), bound);

@@ -146,8 +146,7 @@ test('at most the newest 200 gaps of a type are listed, whatever their status', 
     const starts = gaps.map((gap: { window_start: string }) => Date.parse(gap.window_start));
     assert.deepEqual(starts, expected);
   }
-  const found = new Set(text.map((gap: { status: string }) => gap.status));
-  assert.deepEqual(found, new Set(statuses));
+  assert.deepEqual(new Set(text.map((gap: { status: string }) => gap.status)), new Set(statuses));
 });
 
 test('an export that is switched off has no types, starts or gaps', async () => {

@@ -10,12 +10,7 @@ import type { TestRow } from '../support/store.ts';
 
 const DAYS = 'from=2026-11-18&to=2026-11-21';
 
-function row(
-  content_type: ContentType,
-  id: number,
-  first_detected_at: string,
-  more: TestRow['row'] = {},
-): TestRow {
+function row(content_type: ContentType, id: number, first_detected_at: string, more: TestRow['row'] = {}) {
   return { content_type, version: 1, row: { source_internal_id: id, first_detected_at, ...more } };
 }
 

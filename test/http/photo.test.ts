@@ -26,9 +26,7 @@ function put(name: string, content: string | Buffer): string {
   return file;
 }
 
-function signatureOf(id: number): string {
-  return photoPath(KEY, id).split('=')[1] ?? '';
-}
+const signatureOf = (id: number): string => photoPath(KEY, id).split('=')[1] ?? '';
 
 /** A response without the parts that differ between requests. */
 async function wholeAnswer(path: string, init?: RequestInit): Promise<string> {
@@ -48,12 +46,8 @@ test('the link alone serves the photo, with headers for caching', async () => {
   const response = await server.get(photoPath(KEY, 5));
   assert.equal(response.status, 200);
   assert.deepEqual(await bytesOf(response), PHOTO);
-  assert.deepEqual(headersOf(response, 'content-type content-length content-range accept-ranges'), [
-    'image/jpeg',
-    `${PHOTO.length}`,
-    null,
-    'bytes',
-  ]);
+  const headers = headersOf(response, 'content-type content-length content-range accept-ranges');
+  assert.deepEqual(headers, ['image/jpeg', `${PHOTO.length}`, null, 'bytes']);
   assert.deepEqual(headersOf(response, 'cache-control x-content-type-options'), [IMMUTABLE, 'nosniff']);
 });
 
@@ -82,8 +76,7 @@ test('a wrong signature and a missing photo get the same response, byte for byte
     ),
     ...[right, ''].map((second) => `?signature=${right}&signature=${second}`),
     ...[...right].map((at, index) => {
-      const other = at === 'x' ? 'y' : 'x';
-      return `?signature=${right.slice(0, index)}${other}${right.slice(index + 1)}`;
+      return `?signature=${right.slice(0, index)}${at === 'x' ? 'y' : 'x'}${right.slice(index + 1)}`;
     }),
     // The last character has unused bits: other spellings of the same bytes.
     ...[...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_']
@@ -136,11 +129,8 @@ test('one byte range is 206 with that part', async () => {
     const response = await server.get(photoPath(KEY, 5), undefined, { headers: { range } });
     assert.equal(response.status, 206, range);
     assert.deepEqual(await bytesOf(response), PHOTO.subarray(start, end), range);
-    assert.deepEqual(headersOf(response, 'content-range content-length content-type'), [
-      `bytes ${start}-${end - 1}/${size}`,
-      `${end - start}`,
-      'image/jpeg',
-    ]);
+    const headers = headersOf(response, 'content-range content-length content-type');
+    assert.deepEqual(headers, [`bytes ${start}-${end - 1}/${size}`, `${end - start}`, 'image/jpeg']);
   }
 });
 

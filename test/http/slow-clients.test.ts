@@ -26,8 +26,7 @@ function bufferBytes(): number {
 
 test('clients that never read a large page are disconnected, and the memory is freed', async () => {
   // Longer than a good client needs for its page on a busy machine.
-  const times = { ...CONNECTION_TIMES, checkEveryMs: 20, idleMs: 10_000 };
-  const slow = await startTestServer({ times });
+  const slow = await startTestServer({ times: { ...CONNECTION_TIMES, checkEveryMs: 20, idleMs: 10_000 } });
   after(slow.close);
   const { key } = slow.makeKey();
   slow.store.deliver(textRows(1000, { article_headline: 'x'.repeat(12_000) }), NOW_MS - 1000);

@@ -55,8 +55,7 @@ test('400 invalid_request: the body is not a form', async () => {
   const types = ['application/json', 'text/plain;charset=UTF-8', 'multipart/form-data', `${FORM}x`];
   for (const type of [...types, `x, ${FORM}`, `${FORM}, text/plain`])
     await refusal(400, 'invalid_request', FORM_TEXT, { 'content-type': type });
-  const untyped = await fetch(`${server.url}/oauth/token`, { method: 'POST' });
-  await refused(untyped, 400, 'invalid_request');
+  await refused(await fetch(`${server.url}/oauth/token`, { method: 'POST' }), 400, 'invalid_request');
   for (const bad of [`${FORM_TEXT}&x=%`, `${FORM_TEXT}&x=%zz`, `${FORM_TEXT}&%ff=1`, `${FORM_TEXT}&x=%c3%28`])
     await refusal(400, 'invalid_request', bad);
   await refusal(400, 'invalid_request', new Uint8Array(Buffer.from(`${FORM_TEXT}&x=\xfc`, 'latin1')));
@@ -171,6 +170,5 @@ test('unreadable keys are 503, a fault is 500, both as problem documents', async
   rmSync(join(other.store.folder, 'access.db'));
   await problem(other, await postToken(other, inBody(known)), 503, 'unavailable');
   // Malformed credentials are not looked up.
-  const malformed = { id: 'x', secret: 'y' };
-  await refused(await postToken(other, inBody(malformed)), 401, 'invalid_client');
+  await refused(await postToken(other, inBody({ id: 'x', secret: 'y' })), 401, 'invalid_client');
 });

@@ -3,12 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
-import {
-  accountUsageId,
-  createDailyAllowance,
-  createDailyRows,
-  type RowReader,
-} from '../../src/limits/daily-rows.ts';
+import { accountUsageId, createDailyAllowance, createDailyRows } from '../../src/limits/daily-rows.ts';
 import { createKeyUses, createSeenKeys } from '../../src/limits/key-uses.ts';
 import { createRequestCounts } from '../../src/limits/request-counts.ts';
 import { createRequestRate } from '../../src/limits/request-rate.ts';
@@ -22,7 +17,7 @@ const CREATED_MS = NOON_MS - DAY_MS;
 const DAY = NOON_MS / DAY_MS - 0.5;
 const ACCOUNT = accountUsageId({ id: 'agency', created_at: CREATED_MS });
 
-const READER: RowReader = {
+const READER = {
   key_id: 'key1',
   daily_rows: null,
   account: { id: 'agency', created_at: CREATED_MS, daily_rows: null },
@@ -164,11 +159,8 @@ describe('the keeper of usage', () => {
   test('a failure and its end are reported once, and nothing is lost', async () => {
     const path = join(testFolder(), 'missing', 'usage');
     const failures: unknown[] = [];
-    const keeper = createUsageKeeper(
-      path,
-      () => '3',
-      (error) => failures.push(error === null ? null : errorCode(error)),
-    );
+    const onFailure = (error: unknown) => failures.push(error === null ? null : errorCode(error));
+    const keeper = createUsageKeeper(path, () => '3', onFailure);
     for (const _ of [1, 2]) await keeper.write();
     assert.deepEqual(failures, ['ENOENT']);
     mkdirSync(dirname(path));

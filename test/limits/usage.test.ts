@@ -144,8 +144,7 @@ describe('the program', () => {
     await until('it is written', () => Date.parse(shown().last_used_at ?? 0) >= Date.parse(before));
     assert.match(shown().last_used_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
     assert.equal(shown().rows_today, 2);
-    const listed = JSON.parse(appliance.cli(['key', 'list', '--json']).stdout);
-    assert.deepEqual(listed, [shown()]);
+    assert.deepEqual(JSON.parse(appliance.cli(['key', 'list', '--json']).stdout), [shown()]);
     assert.match(appliance.cli(['key', 'list']).stdout, /LAST USED AT +ROWS TODAY\n/);
     const last = shown();
     await appliance.serving().stop();

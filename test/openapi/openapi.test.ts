@@ -17,9 +17,8 @@ import { inFolder } from '../support/program.ts';
 const root = path.join(import.meta.dirname, '..', '..');
 
 /** A value in the document, by its path. */
-function at(...names: string[]): Record<string, unknown> {
-  return names.reduce((value, name) => membersOf(value[name]), openApiDocument());
-}
+const at = (...names: string[]): Record<string, unknown> =>
+  names.reduce((value, name) => membersOf(value[name]), openApiDocument());
 
 test('Redocly finds no error and no warning in either document', async () => {
   await inFolder(async (folder) => {

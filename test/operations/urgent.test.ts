@@ -4,7 +4,7 @@ import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { type AccessReader, createAccessReader, type StoredKey } from '../../src/auth/access-reader.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
-import { Denials, noteEnded, prepareRevocations, readEnded } from '../../src/auth/denials.ts';
+import { createDenials, noteEnded, prepareRevocations, readEnded } from '../../src/auth/denials.ts';
 import { createKey } from '../../src/auth/key-form.ts';
 import { addKey } from '../../src/auth/keys.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
@@ -44,7 +44,7 @@ function installation(table = 'audit') {
   after(() => closeSync(file));
   const sound = Buffer.alloc(bytes);
   readSync(file, sound, 0, bytes, at);
-  const denials = new Denials();
+  const denials = createDenials();
   const asked: IngestRequest[] = [];
   const served = Promise.withResolvers<void>();
   const ask = async (request: IngestRequest) => {

@@ -3,12 +3,7 @@ import assert from 'node:assert/strict';
 import { createCipheriv } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import {
-  createQueryCursors,
-  createStreamCursors,
-  hashRequest,
-  type PeriodWalk,
-} from '../../src/query/cursors.ts';
+import { createQueryCursors, createStreamCursors, hashRequest } from '../../src/query/cursors.ts';
 import { Refused } from '../../src/refused.ts';
 import { deriveKey } from '../../src/seal.ts';
 import { forAll } from '../support/for-all.ts';
@@ -17,7 +12,7 @@ const SECRET = Buffer.alloc(32, 1);
 const OTHER_SECRET = Buffer.alloc(32, 2);
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const REQUEST = hashRequest(['a']);
-const WALK: PeriodWalk = {
+const WALK = {
   period: { from: 1_763_683_200, to: 1_763_769_600 },
   time_zone: 'Europe/Berlin',
   place: { second: 1_763_719_200, id: 't.7001.123.456' },
@@ -89,7 +84,7 @@ test('cursors of an earlier version are valid: their format is stable', () => {
     'WyIwMzAzMDMwMzAzMDMwMzAzMDMwMzAzMDMwMzAzMDMwMyIsMTc5NTAwMDAwMCwxNzk1NjAwMDAwLCJFdXJvcGUvQmVybGluIiwxNzk1MTAwMDAwLCJ0LjcwMDEuMTIzLjQ1NiJdyZwlJ3oQvbFLe0bbtqSmQQ';
   const period = createQueryCursors(secret);
   const request = '03'.repeat(16);
-  const walk: PeriodWalk = {
+  const walk = {
     period: { from: 1_795_000_000, to: 1_795_600_000 },
     time_zone: 'Europe/Berlin',
     place: { second: 1_795_100_000, id: 't.7001.123.456' },

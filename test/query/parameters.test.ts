@@ -1,16 +1,14 @@
 /** Strict parameters, case by case. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseChangesParameters } from '../../src/query/changes-parameters.ts';
+import { parseChanges } from '../../src/query/changes-parameters.ts';
 import { parseDomain } from '../../src/query/value-kinds.ts';
 import { words } from '../support/words.ts';
 
 const NOW_MS = Date.parse('2026-11-21T12:00:00.500Z');
 const OLDEST_MS = NOW_MS - 31 * 24 * 3_600_000;
 
-function parse(query: string) {
-  return parseChangesParameters(query, NOW_MS, () => ({ position: 17, epoch: 3 }));
-}
+const parse = (query: string) => parseChanges(query, NOW_MS, () => ({ position: 17, epoch: 3 }));
 
 /** Adds a cursor, so that only the tested parameter can be wrong. */
 const parseFilters = (query: string) => parse(`cursor=c&${query}`);

@@ -5,12 +5,7 @@ import fc from 'fast-check';
 import { streamName } from '../../src/detection/content-type.ts';
 import { CHUNK_ROWS } from '../../src/limits/api-limits.ts';
 import { filterSql } from '../../src/query/filters.ts';
-import {
-  type PeriodQuery,
-  readDataStarts,
-  readFirstDataStart,
-  readPeriodPage,
-} from '../../src/query/period-page.ts';
+import { readDataStarts, readFirstDataStart, readPeriodPage } from '../../src/query/period-page.ts';
 import type { PeriodSort } from '../../src/query/period-request.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -18,6 +13,8 @@ import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts'
 import { forAll } from '../support/for-all.ts';
 import { createTestStore, type TestRow, testId, testMatch, textRow } from '../support/store.ts';
 import { periodQuery } from '../support/streams.ts';
+
+type PeriodQuery = Parameters<typeof readPeriodPage>[1];
 
 const START = Date.parse('2026-11-20T08:00:00Z') / 1000;
 /** Some ids start with the same digits, so that the order of bytes differs from that of numbers. */
@@ -35,9 +32,7 @@ interface ShownRow {
   readonly source: { readonly image_url?: string };
 }
 
-function rowsOf(data: Buffer): ShownRow[] {
-  return JSON.parse(`[${data}]`);
-}
+const rowsOf = (data: Buffer): ShownRow[] => JSON.parse(`[${data}]`);
 
 /** Reads to the end. @returns `id version` of every row in order, and the row count of each page */
 function walk(db: Database, first: PeriodQuery, scanRowsMax?: number) {
@@ -57,9 +52,7 @@ function walk(db: Database, first: PeriodQuery, scanRowsMax?: number) {
   throw new Error('the walk does not end');
 }
 
-function timestamp(second: number): string {
-  return `${new Date(second * 1000).toISOString().slice(0, 19)}Z`;
-}
+const timestamp = (second: number): string => `${new Date(second * 1000).toISOString().slice(0, 19)}Z`;
 
 /** Few seconds with many ids each; some ids sort differently as bytes and as numbers. */
 const row: fc.Arbitrary<TestRow> = fc
@@ -74,9 +67,7 @@ const row: fc.Arbitrary<TestRow> = fc
     row: { ...base.row, subscription_id, source_internal_id, first_detected_at: timestamp(START + second) },
   }));
 
-function secondOf(given: TestRow): number {
-  return Date.parse(testMatch(given).first_detected_at) / 1000;
-}
+const secondOf = (given: TestRow): number => Date.parse(testMatch(given).first_detected_at) / 1000;
 
 /** The rules in one function: current detections of the streams and the period that pass the filters, in order. */
 function expected(rows: readonly TestRow[], { streams, filters, period, sort }: PeriodQuery): string[] {

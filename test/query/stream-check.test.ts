@@ -24,9 +24,8 @@ function storeWithRows(): TestStore {
   return store;
 }
 
-function pageOf(store: TestStore, more: Parameters<typeof changesQuery>[0] = {}) {
-  return readChangesPage(store.reader, changesQuery({ streams: [TEXT, IMAGE], ...more }));
-}
+const pageOf = (store: TestStore, more: Parameters<typeof changesQuery>[0] = {}) =>
+  readChangesPage(store.reader, changesQuery({ streams: [TEXT, IMAGE], ...more }));
 
 const changed = (what: string, position: number) =>
   `UPDATE stream_row SET ${what} WHERE position = ${position};`;
@@ -120,9 +119,8 @@ test('damage that SQLite does not detect is refused', () => {
 
 /** Runs SQL without updating an index, as if its page had been lost or changed. */
 function withoutIndex(store: TestStore, index: string, sql: string): void {
-  const written = String(
-    store.writer.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').pluck().get(index),
-  );
+  const select = store.writer.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').pluck();
+  const written = String(select.get(index));
   const define = (definition: string) =>
     changeDetections(store.folder, (db) => {
       db.unsafeMode().pragma('writable_schema = ON');
@@ -136,8 +134,7 @@ function withoutIndex(store: TestStore, index: string, sql: string): void {
 test('rows of several streams are refused if one has another position than the index, which orders them', () => {
   for (const more of [{}, { filters: { ...NO_FILTERS, min_band: 0 } }]) {
     using store = storeWithRows();
-    const sql = changed('position = 25', 30);
-    withoutIndex(store, 'stream_row_by_position', sql);
+    withoutIndex(store, 'stream_row_by_position', changed('position = 25', 30));
     assert.throws(() => pageOf(store, more), isDamage);
   }
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { createOperations, type Operations } from '../../src/admin/thread-client.ts';
-import { Denials } from '../../src/auth/denials.ts';
+import { createDenials } from '../../src/auth/denials.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Live } from '../../src/operations/operation.ts';
 import { failed } from '../../src/refused.ts';
@@ -25,7 +25,7 @@ export function operationsOptions(dataFolder: string, more: Partial<Options> = {
   return {
     settings: { config: loadConfig({ flags: {}, env: {}, file: '', dataFolder }), kind: 'appliance' },
     ingest: { ask: () => Promise.reject(failed('nobody ingests')), wake() {}, async promote() {} },
-    denials: new Denials(),
+    denials: createDenials(),
     onDenied() {},
     lab: null,
     live: () => LIVE,

@@ -5,11 +5,7 @@ import { monotonicMs } from '../../clock.ts';
 import { STREAMS_MAX, WAIT_SECONDS_MAX } from '../../limits/api-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import { type ChangesPage, type ChangesQuery, readPageFrom } from '../../query/changes-page.ts';
-import {
-  CHANGES_PARAMETERS,
-  type ChangesParameters,
-  parseChangesParameters,
-} from '../../query/changes-parameters.ts';
+import { CHANGES_PARAMETERS, type ChangesParameters, parseChanges } from '../../query/changes-parameters.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { invalid } from '../../query/parameters.ts';
 import { selectStreams } from '../../query/streams.ts';
@@ -82,47 +78,36 @@ export const CHANGES: KeyedRoute = {
       as_of: AS_OF,
     }),
   },
-  answer: answerChanges,
+  async answer(service, exchange, credential) {
+    const { request, query: raw, nowMs } = exchange;
+    const { accept = '', prefer, 'last-event-id': lastEventId } = request.headers;
+    const asEvents = EVENTS_ASKED.test(accept);
+    const resumed = asEvents ? lastEventId?.toString() : undefined;
+    const asked = parseChanges(raw, nowMs, service.streamCursors.decode, resumed);
+    const query = queryOf(service, asked, credential);
+    await service.turns.take(credential.key_id);
+    service.allowance.require(credential, nowMs);
+    const page = readPageFrom(service.detections(), query, service.onEndLost);
+    const reading = { service, exchange, asked, keyId: credential.key_id };
+    if (asEvents) return { ...countsOf(page), ...EVENTS, body: { events: changeEvents(reading, page) } };
+    const seconds = isCaughtUp(page) ? preferredWaitSeconds(prefer) : null;
+    return seconds === null ? answerOf(reading, page, nowMs) : answerAfterWait(reading, page, seconds);
+  },
 };
 
 function withEvent<Rest>({ id, version, ...rest }: Rest & { id: string; version: number }, event: string) {
   return { id, version, event, ...rest };
 }
 
-interface Reading {
-  readonly service: Service;
-  readonly exchange: Exchange;
-  readonly asked: ChangesParameters;
-  readonly keyId: string;
-}
-
-async function answerChanges(service: Service, exchange: Exchange, credential: Credential): Promise<Answer> {
-  const { request, query: raw, nowMs } = exchange;
-  const { accept = '', prefer, 'last-event-id': lastEventId } = request.headers;
-  const asEvents = EVENTS_ASKED.test(accept);
-  const resumed = asEvents ? lastEventId?.toString() : undefined;
-  const asked = parseChangesParameters(raw, nowMs, service.streamCursors.decode, resumed);
-  const query = queryOf(service, asked, credential);
-  await service.turns.take(credential.key_id);
-  service.allowance.require(credential, nowMs);
-  const page = readPageFrom(service.detections(), query, service.onEndLost);
-  const reading = { service, exchange, asked, keyId: credential.key_id };
-  if (asEvents) return { ...countsOf(page), ...EVENTS, body: { events: changeEvents(reading, page) } };
-  const seconds = isCaughtUp(page) ? preferredWaitSeconds(prefer) : null;
-  return seconds === null ? answerOf(reading, page, nowMs) : answerAfterWait(reading, page, seconds);
-}
+type Reading = Readonly<{ service: Service; exchange: Exchange; asked: ChangesParameters; keyId: string }>;
 
 /** @throws Refused `invalid_request`, for streams too */
-function queryOf(
-  { baseUrl, enabledContentTypes, recentDeliveries }: Service,
-  asked: ChangesParameters,
-  { subscriptions }: Credential,
-): ChangesQuery {
+function queryOf(service: Service, asked: ChangesParameters, { subscriptions }: Credential): ChangesQuery {
+  const { baseUrl, enabledContentTypes, recentDeliveries } = service;
   const { streams, content_types } = selectStreams(subscriptions, asked, enabledContentTypes);
   if (streams.length > STREAMS_MAX)
     throw invalid(
-      `subscription_id, content_type: the request covers ${streams.length} streams; at most ${STREAMS_MAX} are allowed. ` +
-        'Name fewer subscriptions, or one content type',
+      `subscription_id, content_type: the request covers ${streams.length} streams; at most ${STREAMS_MAX} are allowed. Name fewer subscriptions, or one content type`,
     );
   const { start, limit, fields: projection } = asked;
   const wanted = { start, limit, filters: asked, projection, streams, content_types };
@@ -130,15 +115,11 @@ function queryOf(
 }
 
 /** An empty page at the head: the client would poll again with its cursor. */
-function isCaughtUp({ rows, has_more }: ChangesPage): boolean {
-  return rows === 0 && !has_more;
-}
+const isCaughtUp = ({ rows, has_more }: ChangesPage) => rows === 0 && !has_more;
 
 /** Reads the page after another, as a request of its own would: the credential is verified again before. */
-async function readNext(
-  { service, exchange, asked, keyId }: Reading,
-  { position, epoch }: ChangesPage,
-): Promise<ChangesPage> {
+async function readNext(reading: Reading, { position, epoch }: ChangesPage): Promise<ChangesPage> {
+  const { service, exchange, asked, keyId } = reading;
   await service.turns.take(keyId);
   const start = { kind: 'after', position, epoch } as const;
   const credential = verifyAgain(service, exchange, OF_DETECTIONS.scope);
@@ -162,12 +143,9 @@ async function answerAfterWait(reading: Reading, first: ChangesPage, seconds: nu
     // After an error, this connection is still used, also for the next requests.
     socket.setTimeout(idleMs ?? 0);
   }
-  const answer = answerOf(reading, page, service.now());
-  return {
-    ...answer,
-    headers: [...(answer.headers ?? []), 'Preference-Applied', `wait=${seconds}`],
-    waited_ms: performance.now() - begun,
-  };
+  const { headers, ...answer } = answerOf(reading, page, service.now());
+  headers.push('Preference-Applied', `wait=${seconds}`);
+  return { ...answer, headers, waited_ms: performance.now() - begun };
 }
 
 /**
@@ -209,16 +187,13 @@ function eventOf({ service }: Reading, page: ChangesPage, nowMs: number): Buffer
   return event;
 }
 
-function answerOf({ service, exchange }: Reading, page: ChangesPage, nowMs: number): Answer {
+function answerOf({ service, exchange }: Reading, page: ChangesPage, nowMs: number) {
   const cursor = service.streamCursors.encode(page);
   const headers = page.has_more ? nextLink(service.baseUrl, CHANGES.path, exchange.query, cursor) : [];
   return { ...countsOf(page), body: bodyOf(page, cursor, nowMs), headers };
 }
 
-function countsOf({ rows, position }: ChangesPage) {
-  return { status: 200, rows, position };
-}
+const countsOf = ({ rows, position }: ChangesPage) => ({ status: 200, rows, position });
 
-function bodyOf({ data, has_more, as_of_ms }: ChangesPage, next_cursor: string, nowMs: number) {
-  return pageBody(data, { next_cursor, has_more, as_of: formatAsOf(as_of_ms, nowMs) });
-}
+const bodyOf = ({ data, has_more, as_of_ms }: ChangesPage, next_cursor: string, nowMs: number) =>
+  pageBody(data, { next_cursor, has_more, as_of: formatAsOf(as_of_ms, nowMs) });

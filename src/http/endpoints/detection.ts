@@ -97,20 +97,13 @@ export const DETECTION: KeyedRoute = {
   },
   problems: ['not_found'],
   answer({ detections, enabledContentTypes, baseUrl, allowance }, { path, query: asked, nowMs }, credential) {
-    const id = readId(lastSegment(path));
+    const id = decode(lastSegment(path), 'id');
+    if (!isDetectionId(id)) throw invalid('id: must be a detection id such as t.7001.123.456');
     const { fields: projection } = readParameters(asked, VIEW_PARAMETERS);
     const { streams } = selectStreams(credential.subscriptions, EVERY_STREAM, enabledContentTypes);
     allowance.require(credential, nowMs);
-    const query = { streams, projection, baseUrl: jsonBaseUrl(baseUrl) };
-    const body = readOneDetection(detections(), id, query);
+    const body = readOneDetection(detections(), id, { streams, projection, baseUrl: jsonBaseUrl(baseUrl) });
     if (body === null) throw new Refused('not_found', 'No detection with this id is available to this key.');
     return { status: 200, rows: 1, body };
   },
 };
-
-/** @throws Refused `invalid_request` */
-function readId(segment: string): string {
-  const id = decode(segment, 'id');
-  if (!isDetectionId(id)) throw invalid('id: must be a detection id such as t.7001.123.456');
-  return id;
-}

@@ -23,6 +23,7 @@ import {
   closed,
   described,
   header,
+  KEY_ID,
   NUMBERED_ID,
   nullable,
   ref,
@@ -89,7 +90,7 @@ export const ME: KeyedRoute = {
     Me: closed({
       account: closed({ id: Type.String(), name: Type.String() }),
       key: closed({
-        id: Type.String({ pattern: '^[a-z2-7]{12}$' }),
+        id: KEY_ID,
         name: Type.String(),
         scopes: Type.Array(words(SCOPES), { description: 'Scopes that the credential has now.' }),
         expires_at: nullable(TIMESTAMP, 'Null if the key does not expire.'),
@@ -146,12 +147,20 @@ export const ME: KeyedRoute = {
   answer(service, { query, nowMs }, credential) {
     readParameters(query, {});
     const { account, key_id, key_name, scopes, expires_at: endMs } = credential;
-    const expires_at = endMs === null ? null : formatMs(endMs);
+    const { allowance, config } = service;
+    const throttle = allowance.throttle(credential, nowMs);
     const me = {
       account: { id: account.id, name: account.name },
-      key: { id: key_id, name: key_name, scopes, expires_at },
+      key: { id: key_id, name: key_name, scopes, expires_at: endMs === null ? null : formatMs(endMs) },
       ...reading(service.detections(), () => dataOf(service, credential, nowMs)),
-      limits: limitsOf(service, credential, nowMs),
+      limits: {
+        requests_per_minute: config.limits.requests_per_minute,
+        daily_rows: allowance.rowsOf(credential),
+        daily_file_rows: DAILY_FILE_ROWS,
+        exports_per_day: EXPORTS_PER_DAY,
+        throttled: throttle?.by ?? null,
+        ...(throttle !== null && { throttled_until: formatMs(throttle.until_ms) }),
+      },
       schema_version: SCHEMA_VERSION,
     };
     return { status: 200, body: JSON.stringify(me), headers: VARY };
@@ -181,17 +190,5 @@ function dataOf({ detections, enabledContentTypes }: Service, { subscriptions }:
       return { id, name, content_types, time_zone, data_starts, ...rest };
     }),
     data_gaps: Object.fromEntries(types.map((type) => [type, gapsOf(type)])),
-  };
-}
-
-function limitsOf({ allowance, config }: Service, credential: Credential, nowMs: number) {
-  const throttle = allowance.throttle(credential, nowMs);
-  return {
-    requests_per_minute: config.limits.requests_per_minute,
-    daily_rows: allowance.rowsOf(credential),
-    daily_file_rows: DAILY_FILE_ROWS,
-    exports_per_day: EXPORTS_PER_DAY,
-    throttled: throttle?.by ?? null,
-    ...(throttle === null ? {} : { throttled_until: formatMs(throttle.until_ms) }),
   };
 }

@@ -1,21 +1,13 @@
 /** GET /v1/detections: detections first detected in a period. */
 import { Type } from '@sinclair/typebox';
-import type { Credential } from '../../auth/credential-check.ts';
 import { formatAsOf } from '../../query/as-of.ts';
-import type { PeriodWalk } from '../../query/cursors.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../query/period.ts';
 import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
-import {
-  PERIOD_PARAMETERS,
-  type PeriodRequest,
-  readPeriodRequest,
-  START_AGAIN,
-} from '../../query/period-request.ts';
+import { PERIOD_PARAMETERS, readPeriodRequest, START_AGAIN } from '../../query/period-request.ts';
 import { reading } from '../../store/database.ts';
 import { formatSeconds, SECOND_MS } from '../../time.ts';
 import { AS_OF, closed, described, EXAMPLE_TIME, nullable, ref, TIMESTAMP } from '../description.ts';
-import type { Answer, Exchange } from '../exchange.ts';
 import { NEXT_LINK, nextLink, pageBody } from '../next-link.ts';
 import type { KeyedRoute } from '../routes.ts';
 import type { Service } from '../service.ts';
@@ -61,50 +53,40 @@ export const PERIOD: KeyedRoute = {
       as_of: AS_OF,
     }),
   },
-  answer: answerPeriod,
+  /** @throws Refused `invalid_request`, `daily_allowance` */
+  async answer(service, { query, nowMs }, credential) {
+    const request = readPeriodRequest(query, credential, service.enabledContentTypes);
+    await service.turns.take(credential.key_id);
+    const db = service.detections();
+    const baseUrl = jsonBaseUrl(service.baseUrl);
+    // One snapshot for the data start and the page: each costs system calls.
+    const { walk, page } = reading(db, () => {
+      const walk = startOf(service, request, nowMs);
+      service.allowance.require(credential, nowMs);
+      const { period, place: after } = walk;
+      const { streams, content_types, sort, limit, fields: projection } = request;
+      const wanted = { streams, content_types, sort, limit, filters: request, projection };
+      return { walk, page: readPeriodPage(db, { ...wanted, period, after, baseUrl }) };
+    });
+    const { period, time_zone } = walk;
+    const { data, rows, next: place } = page;
+    const next = place && service.queryCursors.encode(request.hash, { period, time_zone, place });
+    const body = pageBody(data, {
+      next_cursor: next,
+      has_more: next !== null,
+      from: formatSeconds(period.from),
+      to: formatSeconds(period.to),
+      time_zone,
+      as_of: formatAsOf(page.as_of_ms, nowMs),
+    });
+    const headers = next === null ? [] : nextLink(service.baseUrl, PERIOD.path, query, next);
+    return { status: 200, rows, body, headers };
+  },
 };
 
-/** @throws Refused `invalid_request`, `daily_allowance` */
-async function answerPeriod(
-  service: Service,
-  { query, nowMs }: Exchange,
-  credential: Credential,
-): Promise<Answer> {
-  const request = readPeriodRequest(query, credential, service.enabledContentTypes);
-  await service.turns.take(credential.key_id);
-  const db = service.detections();
-  const baseUrl = jsonBaseUrl(service.baseUrl);
-  // One snapshot for the data start and the page: each costs system calls.
-  const { walk, page } = reading(db, () => {
-    const walk = startOf(service, request, nowMs);
-    service.allowance.require(credential, nowMs);
-    const { period, place: after } = walk;
-    const { streams, content_types, sort, limit, fields: projection } = request;
-    const wanted = { streams, content_types, sort, limit, filters: request, projection };
-    return { walk, page: readPeriodPage(db, { ...wanted, period, after, baseUrl }) };
-  });
-  const { period, time_zone } = walk;
-  const { data, rows, next: place } = page;
-  const next =
-    place === null ? null : service.queryCursors.encode(request.hash, { period, time_zone, place });
-  const body = pageBody(data, {
-    next_cursor: next,
-    has_more: next !== null,
-    from: formatSeconds(period.from),
-    to: formatSeconds(period.to),
-    time_zone,
-    as_of: formatAsOf(page.as_of_ms, nowMs),
-  });
-  const headers = next === null ? [] : nextLink(service.baseUrl, PERIOD.path, query, next);
-  return { status: 200, rows, body, headers };
-}
-
 /** A walk keeps the period and the time zone of its first page, though the clock and the key's rights move on. */
-function startOf(
-  { queryCursors, detections }: Service,
-  asked: PeriodRequest,
-  nowMs: number,
-): Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null } {
+function startOf(service: Service, asked: ReturnType<typeof readPeriodRequest>, nowMs: number) {
+  const { queryCursors, detections } = service;
   const { streams, resolved_zone: time_zone, zone } = asked;
   if (asked.cursor !== null) {
     const walk = queryCursors.decode(asked.cursor, asked.hash);

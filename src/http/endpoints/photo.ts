@@ -18,21 +18,10 @@ import type { Answer, Exchange } from '../exchange.ts';
 import { lastSegment, type OpenRoute } from '../routes.ts';
 import { inOpeningTurn } from '../thread-turns.ts';
 
-export interface PhotoSources {
-  readonly folder: string;
-  readonly key: Uint8Array;
-}
+export type PhotoSources = Readonly<{ folder: string; key: Uint8Array }>;
 
-/** The first that exists counts. */
-const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
-  ['.jpg', 'image/jpeg'],
-  ['.jpeg', 'image/jpeg'],
-  ['.png', 'image/png'],
-  ['.webp', 'image/webp'],
-  ['.gif', 'image/gif'],
-  ['.tif', 'image/tiff'],
-]);
-const PHOTO_TYPES = [...new Set(CONTENT_TYPES.values())];
+/** Image types by the ending of a photo's name. The first that exists counts. */
+const TYPES = { jpg: 'jpeg', jpeg: 'jpeg', png: 'png', webp: 'webp', gif: 'gif', tif: 'tiff' };
 
 /** Without O_NONBLOCK, opening a pipe would block a thread of the pool until it has a writer. */
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
@@ -46,6 +35,10 @@ const PHOTO_HEADERS = {
   ...ETAG,
   'Accept-Ranges': header(Type.Literal('bytes'), 'Range requests are supported.'),
   'X-Content-Type-Options': header(Type.Literal('nosniff'), 'Clients must not guess another content type.'),
+};
+const PHOTO_BODY = {
+  cacheControl: CACHE_CONTROL,
+  files: [...new Set(Object.values(TYPES))].map((type) => `image/${type}`),
 };
 
 export const PHOTO: OpenRoute = {
@@ -75,16 +68,10 @@ export const PHOTO: OpenRoute = {
     },
   },
   responses: {
-    200: {
-      description: 'The photo.',
-      cacheControl: CACHE_CONTROL,
-      files: PHOTO_TYPES,
-      headers: PHOTO_HEADERS,
-    },
+    200: { ...PHOTO_BODY, description: 'The photo.', headers: PHOTO_HEADERS },
     206: {
+      ...PHOTO_BODY,
       description: 'The requested part of the photo.',
-      cacheControl: CACHE_CONTROL,
-      files: PHOTO_TYPES,
       headers: {
         ...PHOTO_HEADERS,
         'Content-Range': header(
@@ -106,10 +93,10 @@ export async function answerPhoto(
   const id = parsePhotoId(lastSegment(path));
   // Parameters that mailers and search engines append are ignored; a second signature is not.
   const [signature, ...more] = new URLSearchParams(query).getAll('signature');
-  if (id === null || signature === undefined || more.length > 0) throw notFound();
-  if (!isPhotoSignature(key, id, signature)) throw notFound();
-  const photo = await inOpeningTurn(() => openPhoto(folder, id));
-  if (photo === null) throw notFound();
+  const isSigned =
+    id !== null && signature !== undefined && more.length === 0 && isPhotoSignature(key, id, signature);
+  const photo = isSigned ? await inOpeningTurn(() => openPhoto(folder, id)) : null;
+  if (photo === null) throw new Refused('not_found', 'No photo exists at this address.');
   const { etag } = photo;
   const { 'if-none-match': ifNoneMatch, 'if-range': ifRange, range } = request.headers;
   if (namesEntityTag(ifNoneMatch, etag)) {
@@ -117,8 +104,7 @@ export async function answerPhoto(
     return { status: 304, body: '', headers: ['ETag', etag] };
   }
   // A part of a replaced photo must not be joined with a part of the previous one.
-  const isSame = ifRange === undefined || ifRange === etag;
-  return photoAnswer(photo, isSame ? range : undefined);
+  return photoAnswer(photo, ifRange === undefined || ifRange === etag ? range : undefined);
 }
 
 function photoAnswer({ handle, size, etag, contentType }: Photo, range: string | undefined): Answer {
@@ -140,17 +126,13 @@ function parseRange(header: string | undefined, size: number): { start: number; 
   return start < end ? { start, bytes: end - start } : null;
 }
 
-function notFound(): Refused {
-  return new Refused('not_found', 'No photo exists at this address.');
-}
-
 type Photo = NonNullable<Awaited<ReturnType<typeof openPhoto>>>;
 
 /** @returns null when there is none; an empty file is still being written and counts as none */
 async function openPhoto(folder: string, id: number) {
-  for (const [ending, contentType] of CONTENT_TYPES) {
-    const file = await openFile(join(folder, `${id}${ending}`));
-    if (file !== null) return { ...file, contentType };
+  for (const [ending, type] of Object.entries(TYPES)) {
+    const file = await openFile(join(folder, `${id}.${ending}`));
+    if (file !== null) return { ...file, contentType: `image/${type}` };
   }
   return null;
 }

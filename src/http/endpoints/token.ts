@@ -8,12 +8,11 @@ import { tooMany } from '../../limits/request-rate.ts';
 import { Refused } from '../../refused.ts';
 import { SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
-import { closed, header, optional, words } from '../description.ts';
-import type { Answer, Exchange } from '../exchange.ts';
+import { closed, described, header, KEY_ID, optional, words } from '../description.ts';
+import type { Answer } from '../exchange.ts';
 import { oauthError } from '../problem.ts';
 import { TOKEN_PATH } from '../reply.ts';
 import type { OpenRoute } from '../routes.ts';
-import type { Service } from '../service.ts';
 
 const BASIC = 'Basic realm="svc-data"';
 export const GRANT_TYPE = 'client_credentials';
@@ -33,12 +32,7 @@ export const TOKEN: OpenRoute = {
     schema: closed(
       {
         grant_type: words([GRANT_TYPE]),
-        client_id: Type.Optional(
-          Type.String({
-            pattern: '^[a-z2-7]{12}$',
-            description: 'The key id. Omit it when you use HTTP Basic.',
-          }),
-        ),
+        client_id: Type.Optional(described(KEY_ID, 'The key id. Omit it when you use HTTP Basic.')),
         client_secret: Type.Optional(
           Type.String({
             description: "The key's secret, or the complete key. Omit it when you use HTTP Basic.",
@@ -84,50 +78,49 @@ export const TOKEN: OpenRoute = {
       scope: Type.String({ description: 'Space-separated scopes of the token.' }),
     }),
   },
-  answer: answerToken,
+  /** @throws Refused `content_too_large`, `rate_limited`, `unavailable` */
+  async answer(service, exchange) {
+    const { tokenRate: rate, access: store, tokens, now } = service;
+    const { address, request } = exchange;
+    const body = await readBody(request, TOKEN_BODY_BYTES_MAX);
+    if (body === 'too large')
+      throw new Refused(
+        'content_too_large',
+        `The request body must not exceed ${grouped(TOKEN_BODY_BYTES_MAX)} bytes.`,
+      );
+    // After the body: a slow request must not count in a minute that is over.
+    const nowMs = now();
+    const byAddress = rate.takeAddress(address, nowMs);
+    if (byAddress !== null) throw tooManyTokens(byAddress, 'from this address');
+    if (body === 'broken')
+      return oauthError(
+        'invalid_request',
+        'The request body is incomplete, too slow or not well-formed HTTP.',
+      );
+
+    const { authorization } = request.headers;
+    const read = readTokenRequest(request.headers, body);
+    if (typeof read === 'string') return oauthError('invalid_request', read);
+    const { grant_type, client } = read;
+    if (isKeyId(client.id)) exchange.claimed_key_id = client.id;
+    if (grant_type !== GRANT_TYPE) {
+      const description = `grant_type: ${grant_type === '' ? 'missing; ' : ''}must be ${GRANT_TYPE}`;
+      return oauthError('unsupported_grant_type', description);
+    }
+    const byClient = isKeyId(client.id) ? rate.takeClient(client.id, address, nowMs) : null;
+    if (byClient !== null) throw tooManyTokens(byClient, 'for this client_id');
+
+    const grant = grantToken({ store, tokens }, read, address, nowMs);
+    if (grant.kind === 'invalid_client') return invalidClient(grant.description, authorization);
+    const byOwner = rate.takeProven(client.id, address, nowMs);
+    if (byOwner !== null) throw tooManyTokens(byOwner, 'for this client_id');
+    if (grant.kind === 'invalid_scope') return oauthError('invalid_scope', grant.description);
+    const { access_token, scopes } = grant;
+    exchange.key_id = grant.key_id;
+    const token = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS, scope: scopes.join(' ') };
+    return { status: 200, body: JSON.stringify(token) };
+  },
 };
-
-/** @throws Refused `content_too_large`, `rate_limited`, `unavailable` */
-async function answerToken(
-  { tokenRate: rate, access: store, tokens, now }: Service,
-  exchange: Exchange,
-): Promise<Answer> {
-  const { address, request } = exchange;
-  const body = await readBody(request, TOKEN_BODY_BYTES_MAX);
-  if (body === 'too large')
-    throw new Refused(
-      'content_too_large',
-      `The request body must not exceed ${grouped(TOKEN_BODY_BYTES_MAX)} bytes.`,
-    );
-  // After the body: a slow request must not count in a minute that is over.
-  const nowMs = now();
-  const byAddress = rate.takeAddress(address, nowMs);
-  if (byAddress !== null) throw tooManyTokens(byAddress, 'from this address');
-  if (body === 'broken')
-    return oauthError('invalid_request', 'The request body is incomplete, too slow or not well-formed HTTP.');
-
-  const { authorization } = request.headers;
-  const read = readTokenRequest(request.headers, body);
-  if (typeof read === 'string') return oauthError('invalid_request', read);
-  const { grant_type, client } = read;
-  if (isKeyId(client.id)) exchange.claimed_key_id = client.id;
-  if (grant_type !== GRANT_TYPE) {
-    const description = `grant_type: ${grant_type === '' ? 'missing; ' : ''}must be ${GRANT_TYPE}`;
-    return oauthError('unsupported_grant_type', description);
-  }
-  const byClient = isKeyId(client.id) ? rate.takeClient(client.id, address, nowMs) : null;
-  if (byClient !== null) throw tooManyTokens(byClient, 'for this client_id');
-
-  const grant = grantToken({ store, tokens }, read, address, nowMs);
-  if (grant.kind === 'invalid_client') return invalidClient(grant.description, authorization);
-  const byOwner = rate.takeProven(client.id, address, nowMs);
-  if (byOwner !== null) throw tooManyTokens(byOwner, 'for this client_id');
-  if (grant.kind === 'invalid_scope') return oauthError('invalid_scope', grant.description);
-  const { access_token, scopes } = grant;
-  exchange.key_id = grant.key_id;
-  const token = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS, scope: scopes.join(' ') };
-  return { status: 200, body: JSON.stringify(token) };
-}
 
 /** @param authorization of the request: the answer to HTTP Basic has its challenge (RFC 6749, 5.2) */
 export function invalidClient(description: string, authorization: string | undefined): Answer {
@@ -135,6 +128,5 @@ export function invalidClient(description: string, authorization: string | undef
   return isBasic(authorization) ? { ...refused, headers: ['WWW-Authenticate', BASIC] } : refused;
 }
 
-export function tooManyTokens(secondsToWait: number, whose: string): Refused {
-  return tooMany(`Too many token requests ${whose} in the last minute`, secondsToWait);
-}
+export const tooManyTokens = (secondsToWait: number, whose: string): Refused =>
+  tooMany(`Too many token requests ${whose} in the last minute`, secondsToWait);

@@ -208,7 +208,7 @@ windows/overdue-search.ts | overdue-search | after a clock jump no window become
 ingest/steady-clock.ts | steady-clock | nothing is deleted in the first hour after a start
   [-monotonicMs() - startedMs >= PROVEN_AFTER_MS-]{+true+}
 health/monitor.ts | monitor | a disk without an answer has no room
-  disk === undefined ? [-this.#disks[at]-]{+null+}
+  disk === undefined ? [-disks[at]-]{+null+}
 health/rules.ts | health | ingest is stalled after 45 minutes
   const STALLED_AFTER_MS = [-45-]{+46+} * MINUTE_MS;
 appliance-ingest.ts | health-program | a damaged database is made anew while Wirewatch runs
