@@ -50,9 +50,7 @@ function spaceOf(folder: string): Promise<StatsFs | null | undefined> {
 }
 
 /** Whether a folder can be read now without waiting for ever: one that is not there can. */
-export async function isAnswering(folder: string): Promise<boolean> {
-  return (await spaceOf(folder)) !== undefined;
-}
+export const isAnswering = async (folder: string): Promise<boolean> => (await spaceOf(folder)) !== undefined;
 
 /** Null: it cannot be read, for which there are other alerts, or no folder is given; undefined: it has not answered yet. */
 export type AskedDisk = Disk | null | undefined;

@@ -38,9 +38,7 @@ async function wholeAnswer(path: string, init?: RequestInit): Promise<string> {
 
 const headersOf = ({ headers }: Response, names: string) => words(names).map((name) => headers.get(name));
 
-async function bytesOf(response: Response): Promise<Buffer> {
-  return Buffer.from(await response.arrayBuffer());
-}
+const bytesOf = async (response: Response): Promise<Buffer> => Buffer.from(await response.arrayBuffer());
 
 test('the link alone serves the photo, with headers for caching', async () => {
   const response = await server.get(photoPath(KEY, 5));

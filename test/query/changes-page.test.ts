@@ -16,9 +16,7 @@ import { after, changesQuery, STREAMS } from '../support/streams.ts';
 const query = (changes: Partial<ChangesQuery>) =>
   changesQuery({ baseUrl: Buffer.from('https://api.example/ww'), ...changes });
 
-function rowsOf(data: Buffer): { id: string; version: number; event: string }[] {
-  return JSON.parse(`[${data}]`);
-}
+const rowsOf = (data: Buffer): { id: string; version: number; event: string }[] => JSON.parse(`[${data}]`);
 
 /** Reads to the end. @returns `id version` of every row in order, and the pages */
 function walk(db: Database, first: ChangesQuery) {
