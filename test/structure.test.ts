@@ -12,9 +12,8 @@ import { PLANTED_FAULTS } from './torture/planted/faults.ts';
 const LINES_MAX = 350;
 const TEST_LINES_MAX = 400;
 
-function targetOf(file: SourceFile, specifier: string): string {
-  return path.posix.join(path.posix.dirname(file.name), specifier);
-}
+const targetOf = (file: SourceFile, specifier: string): string =>
+  path.posix.join(path.posix.dirname(file.name), specifier);
 
 function packageOf(specifier: string): string {
   const names = specifier.split('/');

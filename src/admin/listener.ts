@@ -144,6 +144,5 @@ function textOf(status: number, type: string, body: string, headers: Told['heade
   return { status, body, headers: { ...headers, 'Content-Type': type } };
 }
 
-function plain(status: number, text: string, headers: Told['headers'] = {}): Told {
-  return textOf(status, 'text/plain; charset=utf-8', `${text}\n`, headers);
-}
+const plain = (status: number, text: string, headers: Told['headers'] = {}): Told =>
+  textOf(status, 'text/plain; charset=utf-8', `${text}\n`, headers);

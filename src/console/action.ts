@@ -43,9 +43,8 @@ function ActionButton({ action, subject }: { action: Action; subject: Subject })
 }
 
 /** A button for an action; nothing in a read-only session. */
-export function actionButton(action: Action, subject: Subject = {}): VNode {
-  return html`<${ActionButton} action=${action} subject=${subject} />`;
-}
+export const actionButton = (action: Action, subject: Subject = {}): VNode =>
+  html`<${ActionButton} action=${action} subject=${subject} />`;
 
 export function actions(offered: readonly Action[], subject?: Subject): VNode | null {
   if (offered.length === 0) return null;

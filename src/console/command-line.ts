@@ -23,9 +23,8 @@ export function commandWords(
   return [`wirewatch ${name}`, ...(isOption ? [...options, '--', ...subjects] : [...subjects, ...options])];
 }
 
-function option(flag: string, text: string): string {
-  return text.startsWith('-') ? `${flag}=${pasted(text)}` : `${flag} ${pasted(text)}`;
-}
+const option = (flag: string, text: string): string =>
+  text.startsWith('-') ? `${flag}=${pasted(text)}` : `${flag} ${pasted(text)}`;
 
 function textsOf(value: unknown): string[] {
   if (Array.isArray(value)) return value.length === 0 ? ['none'] : value.flatMap(textsOf);

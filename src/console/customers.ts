@@ -62,9 +62,8 @@ function rightOptions({ id, content_types: types }: Subscription): Option[] {
   return [[`${id}`, `${id}, every content type`], ...single];
 }
 
-function allowance(used: number, most: number | null): Children {
-  return most === null ? grouped(used) : bar(used, most, `${grouped(used)} of ${grouped(most)}`);
-}
+const allowance = (used: number, most: number | null): Children =>
+  most === null ? grouped(used) : bar(used, most, `${grouped(used)} of ${grouped(most)}`);
 
 function keyTable(keys: readonly KeyEntry[], label: string, choices: Choices, empty?: string): VNode {
   return table(
@@ -107,6 +106,5 @@ function following({ follower, status, last_used_at }: KeyEntry): VNode {
     ${soft([behind ? 'silent since ' : 'last used ', age(last_used_at)])}`;
 }
 
-function refusal({ code, count: times, last_at }: KeyEntry['refused'][number]): VNode {
-  return html`<div>${grouped(times)} <code>${code}</code> ${soft(age(last_at))}</div>`;
-}
+const refusal = ({ code, count: times, last_at }: KeyEntry['refused'][number]): VNode =>
+  html`<div>${grouped(times)} <code>${code}</code> ${soft(age(last_at))}</div>`;

@@ -22,14 +22,12 @@ export const clock = (ms: number) => instant(ms).slice(11, 16);
 export const dayName = (ms: number) => new Date(ms).toUTCString().slice(0, 11).replace(',', '');
 
 /** `2026-11-21 13:00 to 13:10`, for a column that names the zone; elsewhere with ` UTC`. */
-export function windowTime(startMs: number, zone: '' | ' UTC' = ''): string {
-  return `${utcDay(startMs)} ${clock(startMs)} to ${clock(startMs + WINDOW_MS)}${zone}`;
-}
+export const windowTime = (startMs: number, zone: '' | ' UTC' = ''): string =>
+  `${utcDay(startMs)} ${clock(startMs)} to ${clock(startMs + WINDOW_MS)}${zone}`;
 
 /** Without what is null. */
-export function sum(values: readonly (number | null)[]): number {
-  return values.reduce<number>((all, value) => all + (value ?? 0), 0);
-}
+export const sum = (values: readonly (number | null)[]): number =>
+  values.reduce<number>((all, value) => all + (value ?? 0), 0);
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 

@@ -26,9 +26,10 @@ export interface Field {
 }
 
 /** Options after a first one that means no filter. */
-export function choices(any: string, listed: readonly (string | Option)[]): Option[] {
-  return [['', any], ...listed.map((one): Option => (typeof one === 'string' ? [one, one] : one))];
-}
+export const choices = (any: string, listed: readonly (string | Option)[]): Option[] => [
+  ['', any],
+  ...listed.map((one): Option => (typeof one === 'string' ? [one, one] : one)),
+];
 
 /** @param filters their values, if they are filters; without, only the first values are set, not those that follow */
 export function inputs(fields: readonly Field[], filters?: URLSearchParams): VNode[] {
@@ -129,9 +130,8 @@ export function enteredIn(
   return Object.fromEntries(entered);
 }
 
-function itemsOf(text: string, member: FormMember | undefined): string[] {
-  return (member?.several === 'no' ? [text.trim()] : text.split(/[\s,]+/)).filter(Boolean);
-}
+const itemsOf = (text: string, member: FormMember | undefined): string[] =>
+  (member?.several === 'no' ? [text.trim()] : text.split(/[\s,]+/)).filter(Boolean);
 
 /** In JSON; `none` for what is taken away. */
 function memberValue(texts: readonly string[], type: Field['type'], member: FormMember | undefined): unknown {
@@ -162,9 +162,8 @@ export function filters({ route, fields, kept, submit = 'Filter' }: Filters): VN
   </form>`;
 }
 
-export function valuesOf({ route: { parameters }, fields }: Filters): Record<string, string | null> {
-  return Object.fromEntries(fields.map(({ name, value = null }) => [name, parameters.get(name) ?? value]));
-}
+export const valuesOf = ({ route: { parameters }, fields }: Filters): Record<string, string | null> =>
+  Object.fromEntries(fields.map(({ name, value = null }) => [name, parameters.get(name) ?? value]));
 
 interface ListOptions<Page, Row> extends Filters, Omit<TableOptions<Row>, 'rows'> {
   readonly columns: readonly Column<Row>[];

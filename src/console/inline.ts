@@ -23,9 +23,8 @@ export function mark(name: MarkName): VNode {
   return html`<svg class="mark" viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path fill=${fill} d=${SHAPES[name]} /></svg>`;
 }
 
-export function state(name: MarkName, text: Children): VNode {
-  return html`<span class="state">${mark(name)}${text}</span>`;
-}
+export const state = (name: MarkName, text: Children): VNode =>
+  html`<span class="state">${mark(name)}${text}</span>`;
 
 export const soft = (text: Children) => html`<span class="soft">${text}</span>`;
 
@@ -43,9 +42,8 @@ function Age({ at }: { at: string }): VNode {
 }
 
 /** A time by its age, with the time as its tooltip; null: `never`. */
-export function age(at: string | null, never = 'never'): VNode {
-  return at === null ? soft(never) : html`<${Age} at=${at} />`;
-}
+export const age = (at: string | null, never = 'never'): VNode =>
+  at === null ? soft(never) : html`<${Age} at=${at} />`;
 
 /** `2026-11-21 13:00:05` */
 export const when = (at: string) => html`<time datetime=${at}>${instant(Date.parse(at))}</time>`;

@@ -44,9 +44,8 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   );
 }
 
-export function missingIn(exports: Answer['exports']): number {
-  return sum(EXPORT_NAMES.flatMap((name) => Object.values(exports[name].not_read)));
-}
+export const missingIn = (exports: Answer['exports']): number =>
+  sum(EXPORT_NAMES.flatMap((name) => Object.values(exports[name].not_read)));
 
 type Shown = readonly [mark: MarkName, answer: Children];
 

@@ -6,9 +6,8 @@ import { type Children, mark } from './inline.ts';
 import { linkTo } from './route.ts';
 import type { Reading } from './server.ts';
 
-export function failed(text: Children, more?: Children): VNode {
-  return html`<p class="failure" role="alert">${mark('failed')} ${text} ${more}</p>`;
-}
+export const failed = (text: Children, more?: Children): VNode =>
+  html`<p class="failure" role="alert">${mark('failed')} ${text} ${more}</p>`;
 
 type PanelOptions = Readonly<{ aside?: Children; help?: string; look?: 'half' | 'across' }>;
 
@@ -24,9 +23,8 @@ export function panel(title: string, children: Children, { aside, help, look }: 
 
 export type Facts = readonly (readonly [string, Children])[];
 
-export function facts(list: Facts): VNode {
-  return html`<dl>${list.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>`;
-}
+export const facts = (list: Facts): VNode =>
+  html`<dl>${list.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>`;
 
 export type Column<Row> = readonly [
   title: string,

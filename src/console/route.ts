@@ -25,9 +25,8 @@ export function queryOf(values: Values): string {
 }
 
 /** The address of a view. `name`: a detection's id or a topic, which need no encoding. */
-export function linkTo(view: string, values: Values = {}, name = ''): string {
-  return `#/${view}${name === '' ? '' : `/${name}`}${queryOf(values)}`;
-}
+export const linkTo = (view: string, values: Values = {}, name = ''): string =>
+  `#/${view}${name === '' ? '' : `/${name}`}${queryOf(values)}`;
 
 /** Opens a link. @param isReplaced a changed filter replaces its entry in the browser's history */
 export function go(link: string, isReplaced = false): void {

@@ -182,6 +182,5 @@ export function useReading<Answer extends object>(path: string, topics: readonly
   return reading;
 }
 
-function nextOf(page: object | undefined): string | null {
-  return page !== undefined && 'next' in page && typeof page.next === 'string' ? page.next : null;
-}
+const nextOf = (page: object | undefined): string | null =>
+  page !== undefined && 'next' in page && typeof page.next === 'string' ? page.next : null;

@@ -167,9 +167,8 @@ function readout(name: ExportName, cell: Cell): VNode {
 }
 
 /** The cell with the focus is a new element for each window, so that a screen reader reads its label. */
-function labelOf(name: ExportName, cell: Cell): string {
-  return `${name}, ${windowTime(cell.startMs, ' UTC')}: ${LETTERS[cell.letter][0]}${rowsText(cell)}`;
-}
+const labelOf = (name: ExportName, cell: Cell): string =>
+  `${name}, ${windowTime(cell.startMs, ' UTC')}: ${LETTERS[cell.letter][0]}${rowsText(cell)}`;
 
 /** @returns the window that a key moves to, or stays at; null for other keys */
 function targetOf({ key, ctrlKey }: KeyboardEvent, index: number, cells: readonly Cell[]): number | null {

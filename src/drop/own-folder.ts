@@ -52,9 +52,8 @@ export class ForeignFolder extends Error {
 }
 
 /** Calls back with a path for system calls. */
-export function inDrop<T>(root: string, path: string, use: (path: string) => T): T {
-  return inFolder(root, folderOf(path), (at) => use(join(at, basename(path))));
-}
+export const inDrop = <T>(root: string, path: string, use: (path: string) => T): T =>
+  inFolder(root, folderOf(path), (at) => use(join(at, basename(path))));
 
 /** The same for a folder: our own, one below, or '', the drop folder. @throws ForeignFolder; Error ENOENT if it is not there */
 export function inFolder<T>(root: string, path: string, use: (path: string) => T): T {
@@ -107,9 +106,8 @@ function requireOwn(path: string, { uid, mode }: fs.Stats): void {
   if ((mode & WRITABLE_BY_OTHERS) !== 0) throw new ForeignFolder('EPERM', open, `Run: chmod go-w ${path}`);
 }
 
-function moveAway(path: string): string {
-  return `Wirewatch makes this folder itself. Run: mv ${path} ${path}-before`;
-}
+const moveAway = (path: string): string =>
+  `Wirewatch makes this folder itself. Run: mv ${path} ${path}-before`;
 
 /** The drop folder without links of its operator. @throws ForeignFolder for a link that another user made, or can replace */
 function realPath(path: string): string {
@@ -183,9 +181,8 @@ export function entriesIn(root: string, folder: string): fs.Dirent[] {
 /** As long as nothing is in the archive, the disk of the drop folder may not be mounted. */
 export const hasArchive = (root: string): boolean => entriesIn(root, 'archive').length > 0;
 
-export function isThereIn(root: string, path: string): boolean {
-  return unlessCode(false, () => inDrop(root, path, isThere), 'ENOENT', 'ENOTDIR');
-}
+export const isThereIn = (root: string, path: string): boolean =>
+  unlessCode(false, () => inDrop(root, path, isThere), 'ENOENT', 'ENOTDIR');
 
 /** Neither name is durable before {@link syncIn} of its folder. */
 export function renameIn(root: string, from: string, to: string): void {
@@ -202,9 +199,8 @@ export function syncIn(root: string, folder: string): void {
 }
 
 /** Opens a file that others wrote, to read it. It follows no link and waits for no pipe. A `using` declaration closes it. */
-export function openIn(root: string, path: string): { readonly fd: number } & Disposable {
-  return inDrop(root, path, (at) => openFile(at, READ_FLAGS));
-}
+export const openIn = (root: string, path: string): { readonly fd: number } & Disposable =>
+  inDrop(root, path, (at) => openFile(at, READ_FLAGS));
 
 /** Writes a small file, readable for those who may enter its folder. It gets its name when its content is on the disk. */
 export function writeIn(root: string, path: string, text: string): void {

@@ -22,10 +22,7 @@ export function takenFiles(root: string): { number: number; name: string; path: 
   });
 }
 
-export interface DropNames {
-  readonly root: string;
-  readonly parse: NameParser;
-}
+export type DropNames = Readonly<{ root: string; parse: NameParser }>;
 
 /** What a name says of a file that is not being written. */
 export type Named = Exclude<ParsedName, { kind: 'unfinished' }>;

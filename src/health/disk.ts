@@ -70,9 +70,8 @@ export function askDisks(folders: DiskFolders): Promise<AskedDisk[]> {
 }
 
 /** Those that can be read and have answered. */
-export async function disksOf(folders: DiskFolders): Promise<Disk[]> {
-  return (await askDisks(folders)).filter((disk) => disk != null);
-}
+export const disksOf = async (folders: DiskFolders): Promise<Disk[]> =>
+  (await askDisks(folders)).filter((disk) => disk != null);
 
 /** The free space of the first disk that is getting full, in words; null if none is. */
 export function fillingDisk(disks: readonly AskedDisk[]): string | null {

@@ -40,9 +40,8 @@ export const AS_OF = nullable(
 );
 
 /** A record with the same names. */
-export function mapped<Given, Made>(record: Readonly<Record<string, Given>>, make: (one: Given) => Made) {
-  return Object.fromEntries(Object.entries(record).map(([name, one]) => [name, make(one)]));
-}
+export const mapped = <Given, Made>(record: Readonly<Record<string, Given>>, make: (one: Given) => Made) =>
+  Object.fromEntries(Object.entries(record).map(([name, one]) => [name, make(one)]));
 
 /** The names of components: `Text` for `text`. */
 export const pascalCase = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);

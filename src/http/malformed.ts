@@ -48,9 +48,8 @@ export const PLAIN_HTTP: Malformed = {
 };
 
 /** Whether TLS failed: the client cannot read an answer then. */
-export function isTlsFailure(error: Error): error is Error & { readonly code: string } {
-  return /^ERR_(SSL|TLS)_/.test(errorCode(error));
-}
+export const isTlsFailure = (error: Error): error is Error & { readonly code: string } =>
+  /^ERR_(SSL|TLS)_/.test(errorCode(error));
 
 /** The head in which the parser stopped: up to that place, and so many bytes further. */
 function headOf(error: Error, further: number): string {

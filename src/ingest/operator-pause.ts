@@ -6,9 +6,8 @@ const DELETE_PAUSE = 'DELETE FROM ingest_pause RETURNING paused_at';
 const SELECT_PAUSE = 'SELECT paused_at FROM ingest_pause WHERE id = 1';
 
 /** Since when ingest is paused, epoch milliseconds; null while it is not. */
-export function readPause(access: Database): number | null {
-  return access.prepare<[], number>(SELECT_PAUSE).pluck().get() ?? null;
-}
+export const readPause = (access: Database): number | null =>
+  access.prepare<[], number>(SELECT_PAUSE).pluck().get() ?? null;
 
 /** Pauses ingest, or leaves it paused; @returns since when it is, epoch milliseconds */
 export function pauseIngest(access: Database, nowMs: number): number {
@@ -19,6 +18,5 @@ export function pauseIngest(access: Database, nowMs: number): number {
 }
 
 /** Ends a pause; @returns since when it was, null when there was none */
-export function resumeIngest(access: Database): number | null {
-  return writing(access, () => access.prepare<[], number>(DELETE_PAUSE).pluck().get() ?? null);
-}
+export const resumeIngest = (access: Database): number | null =>
+  writing(access, () => access.prepare<[], number>(DELETE_PAUSE).pluck().get() ?? null);

@@ -125,9 +125,8 @@ export async function compactStopped(options: CompactOptions): Promise<Compacted
   return compact(options);
 }
 
-export function progressText(what: string, done: number, total: number): string {
-  return `rewriting the log: ${what}, ${total === 0 ? 100 : Math.floor((100 * done) / total)} %`;
-}
+export const progressText = (what: string, done: number, total: number): string =>
+  `rewriting the log: ${what}, ${total === 0 ? 100 : Math.floor((100 * done) / total)} %`;
 
 /** Lets other work run every few milliseconds: it may have to look into the drop folder. */
 export function inTurns(between: () => Promise<void>): () => Promise<void> {

@@ -48,9 +48,8 @@ export function* effectsOfRows(db: Database, table: string): Generator<string> {
   yield* db.prepare<[], string>(`SELECT ${line} FROM ${table} ORDER BY ${keys.join()}`).pluck().iterate();
 }
 
-function rowOf(row: string, columns: readonly string[]): string {
-  return `json_object(${columns.map((name) => `'${name}', ${row}.${name}`).join(', ')})`;
-}
+const rowOf = (row: string, columns: readonly string[]): string =>
+  `json_object(${columns.map((name) => `'${name}', ${row}.${name}`).join(', ')})`;
 
 /** The columns of a table in their order, and those of its primary key. */
 export function columnsOf(db: Database, table: string) {
@@ -89,6 +88,5 @@ function putSql(table: string, names: readonly string[], keys: readonly string[]
     ON CONFLICT (${keys.join(', ')}) DO ${update}`;
 }
 
-function deleteSql(table: string, keys: readonly string[]): string {
-  return `DELETE FROM ${table} WHERE ${keys.map((name) => `${name} = :${name}`).join(' AND ')}`;
-}
+const deleteSql = (table: string, keys: readonly string[]): string =>
+  `DELETE FROM ${table} WHERE ${keys.map((name) => `${name} = :${name}`).join(' AND ')}`;

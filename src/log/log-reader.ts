@@ -103,11 +103,7 @@ export function placeOf(folder: string, mark: Mark): Place {
 }
 
 /** Where an entry that was read ends. */
-export interface ReadTo {
-  readonly path: string;
-  readonly last: Commit;
-  readonly end: number;
-}
+export type ReadTo = Readonly<{ path: string; last: Commit; end: number }>;
 
 /**
  * The entries after one, in order, frame by frame, with every check of the log. After the end, it can be asked again

@@ -160,9 +160,8 @@ function open({ folder, isAgain = false }: RecoverOptions, tail: Tail): Database
 }
 
 /** Most databases have applied the last entry: then the log need not be read again. */
-function placeBefore({ last }: Tail, log: string, mark: Mark): Place {
-  return last?.entry === mark.entry && last.id === mark.id ? 'known' : placeOf(log, mark);
-}
+const placeBefore = ({ last }: Tail, log: string, mark: Mark): Place =>
+  last?.entry === mark.entry && last.id === mark.id ? 'known' : placeOf(log, mark);
 
 /**
  * Refuses a log that ends before the database: what follows would discard the only copy of the last entries. Only the
@@ -215,9 +214,8 @@ async function applyRest(db: Database, { last }: Tail, options: RecoverOptions):
 }
 
 /** The last entry may be undecided. */
-function decidedEnd({ decisions }: RecoverOptions, last: Mark | null): number {
-  return decisions === undefined ? Number.POSITIVE_INFINITY : (last?.entry ?? 0) - 1;
-}
+const decidedEnd = ({ decisions }: RecoverOptions, last: Mark | null): number =>
+  decisions === undefined ? Number.POSITIVE_INFINITY : (last?.entry ?? 0) - 1;
 
 /** Builds the database beside its place, and puts it there when it is complete. */
 async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
@@ -265,9 +263,8 @@ function removeReplaced({ root, detections }: DataFolder, remove: () => void): v
 }
 
 /** Whether an entry cannot be applied: the log is damaged, or the database differs from its mark. */
-function isContradiction(error: unknown): error is Error {
-  return error instanceof LogDamage || errorCode(error).startsWith('SQLITE_CONSTRAINT') || isDamage(error);
-}
+const isContradiction = (error: unknown): error is Error =>
+  error instanceof LogDamage || errorCode(error).startsWith('SQLITE_CONSTRAINT') || isDamage(error);
 
 /** Reads the log to its end. @throws LogDamage */
 async function requireWhole(tail: Tail, { folder, between }: RecoverOptions): Promise<void> {

@@ -45,13 +45,11 @@ export function changedLine(row: Written, position: number, version: number): st
   return `{"changed":"${row.id}","position":${position},"version":${version},${ownMembers(row)}${escapeMark(row.rendered)}\n`;
 }
 
-export function rescoredLine(row: Written, version: number): string {
-  return `{"rescored":"${row.id}","version":${version},${ownMembers(row)}${escapeMark(row.rendered)}\n`;
-}
+export const rescoredLine = (row: Written, version: number): string =>
+  `{"rescored":"${row.id}","version":${version},${ownMembers(row)}${escapeMark(row.rendered)}\n`;
 
-export function createdLine(rows: number, position: number, version: number): string {
-  return `{"created":${rows},"position":${position},"version":${version}}\n`;
-}
+export const createdLine = (rows: number, position: number, version: number): string =>
+  `{"created":${rows},"position":${position},"version":${version}}\n`;
 
 export const passedLine = (rows: number): string => `{"passed":${rows}}\n`;
 
@@ -75,9 +73,8 @@ export function readLine(text: string) {
 }
 
 /** The bytes as they were rendered, whatever this version of the program would make of the same row. */
-function renderedIn(text: string): string {
-  return text.slice(text.indexOf(RENDERED_BEGINNING)).replace(OWN_ADDRESS, `"image_url":"${BASE_URL_MARK}/`);
-}
+const renderedIn = (text: string): string =>
+  text.slice(text.indexOf(RENDERED_BEGINNING)).replace(OWN_ADDRESS, `"image_url":"${BASE_URL_MARK}/`);
 
 function stateOf(id: string, line: Readonly<Record<string, unknown>>, rendered: string): DetectionState {
   if (!isMatch(line)) throw new LogDamage(`the line of ${id} does not contain a detection`);
@@ -92,8 +89,7 @@ function stateOf(id: string, line: Readonly<Record<string, unknown>>, rendered: 
 }
 
 /** Distinguishes a match from other lines; its content is protected by a checksum. */
-function isMatch(line: object): line is Match {
-  return 'content_type' in line && 'article' in line && 'strength' in line && 'source' in line;
-}
+const isMatch = (line: object): line is Match =>
+  'content_type' in line && 'article' in line && 'strength' in line && 'source' in line;
 
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);

@@ -85,9 +85,8 @@ export class ScrubFindings {
   }
 }
 
-export function findingsOf({ findings }: Pick<ScrubResult, 'findings'>, subject: FindingKind['of']) {
-  return findings.filter(({ kind }) => FINDING_KINDS[kind].of === subject);
-}
+export const findingsOf = ({ findings }: Pick<ScrubResult, 'findings'>, subject: FindingKind['of']) =>
+  findings.filter(({ kind }) => FINDING_KINDS[kind].of === subject);
 
 /** In one line, for an alert. */
 export function describeFindings(findings: readonly ScrubFinding[]): string {

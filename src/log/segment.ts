@@ -25,19 +25,14 @@ import {
 const SEARCH_BYTES = 4 * 1024 * 1024;
 const NAME = /^(\d{12})(-snapshot)?\.zst$/;
 
-export interface Segment {
-  readonly path: string;
-  readonly firstEntry: number;
-}
+export type Segment = Readonly<{ path: string; firstEntry: number }>;
 
-export function segmentPath(folder: string, firstEntry: number): string {
-  return join(folder, `${String(firstEntry).padStart(12, '0')}.zst`);
-}
+export const segmentPath = (folder: string, firstEntry: number): string =>
+  join(folder, `${String(firstEntry).padStart(12, '0')}.zst`);
 
 /** Of a segment that begins with a snapshot: by this name, all segments before it are obsolete. */
-export function snapshotPath(folder: string, firstEntry: number): string {
-  return segmentPath(folder, firstEntry).replace('.zst', '-snapshot.zst');
-}
+export const snapshotPath = (folder: string, firstEntry: number): string =>
+  segmentPath(folder, firstEntry).replace('.zst', '-snapshot.zst');
 
 /** Oldest first; none if there is no folder. @throws LogFailure */
 export function listSegments(folder: string): Segment[] {
@@ -123,9 +118,8 @@ export function cutAfter(log: string, entry: number): void {
   }
 }
 
-export function bytesOf(segments: readonly Segment[]): number {
-  return segments.reduce((sum, { path }) => sum + statSync(path).size, 0);
-}
+export const bytesOf = (segments: readonly Segment[]): number =>
+  segments.reduce((sum, { path }) => sum + statSync(path).size, 0);
 
 /** Reads a segment frame by frame, and checks its entries. After the end, it can be asked again for what was added meanwhile. */
 export class SegmentReader {

@@ -138,9 +138,8 @@ function behind({ streams, sort }: Query, { second, id }: PeriodPlace, end: numb
 }
 
 /** The seconds between two, both excluded, in either direction. */
-function between(sort: PeriodSort, start: number, end: number): { low: number; high: number } {
-  return sort === 'ascending' ? { low: start, high: end } : { low: end, high: start };
-}
+const between = (sort: PeriodSort, start: number, end: number): { low: number; high: number } =>
+  sort === 'ascending' ? { low: start, high: end } : { low: end, high: start };
 
 const DIRECTION: Readonly<Record<PeriodSort, string>> = { ascending: 'ASC', descending: 'DESC' };
 

@@ -159,9 +159,8 @@ function removeMarker(path: string): void {
 }
 
 /** @returns the salts and both tokens, if the marker is sound; nothing if there is none */
-function readMarker(path: string): string[] {
-  return existsSync(markerPath(path)) ? readFileSync(markerPath(path), 'utf8').trim().split(' ') : [];
-}
+const readMarker = (path: string): string[] =>
+  existsSync(markerPath(path)) ? readFileSync(markerPath(path), 'utf8').trim().split(' ') : [];
 
 /** @returns null if there is no write-ahead log; SQLite gives each new one other salts */
 function saltsOf(path: string): string | null {
@@ -172,9 +171,8 @@ function saltsOf(path: string): string | null {
   return salts.toString('hex');
 }
 
-function tokenOf(db: Database): string {
-  return db.prepare<[], { token: string }>('SELECT token FROM file_state').get()?.token ?? '';
-}
+const tokenOf = (db: Database): string =>
+  db.prepare<[], { token: string }>('SELECT token FROM file_state').get()?.token ?? '';
 
 /** The log mark of a database without its `-wal`; null: none; undefined: {@link settleWal} drops no `-wal`, or unreadable. */
 export function markWithoutWal(path: string): LogMark | null | undefined {

@@ -43,10 +43,7 @@ const PAGE_BYTES = 16_384;
 /** A checkpoint truncates the write-ahead log to this size. */
 const WAL_BYTES_MAX = 64 * 1024 * 1024;
 
-interface ModeOptions {
-  readonly driver: Driver.Options;
-  readonly pragmas: readonly string[];
-}
+type ModeOptions = Readonly<{ driver: Driver.Options; pragmas: readonly string[] }>;
 
 const MODES = {
   /** Reads beside a writer: waits only briefly, never writes. */
@@ -252,9 +249,8 @@ export function preparedOnce<Row = unknown>(sql: string): (db: Database) => Stat
 }
 
 /** For `json_object`: members that are named like their columns. */
-export function jsonMembers(...columns: string[]): string {
-  return columns.map((name) => `'${name}', ${name}`).join(', ');
-}
+export const jsonMembers = (...columns: string[]): string =>
+  columns.map((name) => `'${name}', ${name}`).join(', ');
 
 /** What a statement selects, one JSON document a row. */
 export function documents<One>(db: Database, sql: string, values: object = {}): One[] {

@@ -41,9 +41,12 @@ export function dataFolder(root: string) {
 }
 
 /** The folders in which an installation has files that are no export files. */
-export function usedFolders({ root, log, copied }: DataFolder, photos: string): string[] {
-  return [root, log, copied, photos];
-}
+export const usedFolders = ({ root, log, copied }: DataFolder, photos: string): string[] => [
+  root,
+  log,
+  copied,
+  photos,
+];
 
 /** How long a folder may take to answer: one on a share that hangs never does. */
 const ANSWER_MS = 5 * SECOND_MS;
@@ -136,14 +139,12 @@ export function refuseLinks({ root, log, ...files }: DataFolder): void {
 }
 
 /** Undefined where there is nothing, or this user cannot find out: whoever opens it reports the error. */
-export function statsOf(path: string, stat: typeof fs.statSync | typeof fs.lstatSync): fs.Stats | undefined {
-  return unlessError(undefined, () => stat(path, { throwIfNoEntry: false }));
-}
+export const statsOf = (path: string, stat: typeof fs.statSync | typeof fs.lstatSync): fs.Stats | undefined =>
+  unlessError(undefined, () => stat(path, { throwIfNoEntry: false }));
 
 /** Whether something has this name. @throws the file system's error if that cannot be found out */
-export function isThere(path: string): boolean {
-  return unlessCode(undefined, () => fs.lstatSync(path, { throwIfNoEntry: false }), 'ENOTDIR') !== undefined;
-}
+export const isThere = (path: string): boolean =>
+  unlessCode(undefined, () => fs.lstatSync(path, { throwIfNoEntry: false }), 'ENOTDIR') !== undefined;
 
 /**
  * Renames a complete and durable file, unless a file with the new name exists: of several processes exactly one succeeds

@@ -32,9 +32,8 @@ export function requireKind(path: string, found: InstallationKind | null, kind: 
 }
 
 /** Null: not recorded yet. */
-export function installationKind(db: Database): InstallationKind | null {
-  return db.prepare<[], InstallationKind>('SELECT kind FROM installation').pluck().get() ?? null;
-}
+export const installationKind = (db: Database): InstallationKind | null =>
+  db.prepare<[], InstallationKind>('SELECT kind FROM installation').pluck().get() ?? null;
 
 /** @throws Refused `configuration` if a database in a data folder is not of this program; call it before anything is changed */
 export function refuseForeignDatabases({ access, detections }: DataFolder): void {

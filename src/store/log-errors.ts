@@ -37,9 +37,8 @@ export function onLog<Result>(doing: string, path: string, work: () => Result): 
 }
 
 /** Whether the log failed, and not a file that is ingested. */
-export function isLogError(error: unknown): boolean {
-  return error instanceof LogDamage || error instanceof LogFailure;
-}
+export const isLogError = (error: unknown): boolean =>
+  error instanceof LogDamage || error instanceof LogFailure;
 
 /** What the work returns; `otherwise` after an error of the log. @throws any other */
 export function unlessLogError<Result, Otherwise>(otherwise: Otherwise, work: () => Result) {

@@ -6,14 +6,10 @@ const UPSERT_MARK = `
   ON CONFLICT (one) DO UPDATE SET entry = excluded.entry, id = excluded.id`;
 
 /** An entry of the log: its number and its random id. */
-export interface LogMark {
-  readonly entry: number;
-  readonly id: string;
-}
+export type LogMark = Readonly<{ entry: number; id: string }>;
 
-export function readLogMark(db: Database): LogMark | null {
-  return db.prepare<unknown[], LogMark>('SELECT entry, id FROM log_mark').get() ?? null;
-}
+export const readLogMark = (db: Database): LogMark | null =>
+  db.prepare<unknown[], LogMark>('SELECT entry, id FROM log_mark').get() ?? null;
 
 /** The mark of a database that may be damaged; null also if it cannot be read. */
 export const readLogMarkOf = (path: string): LogMark | null => inspected(path, null, readLogMark);
@@ -30,9 +26,8 @@ const PUT_WAITS = `
  * It is in the log, so that a standby that is promoted knows whether the writer may have shown something that the copy lacks.
  * A change of it is itself a transaction that waits.
  */
-export function waitsForCopy(db: Database): boolean {
-  return db.prepare<[], number>('SELECT waits FROM copy_mode').pluck().get() === 1;
-}
+export const waitsForCopy = (db: Database): boolean =>
+  db.prepare<[], number>('SELECT waits FROM copy_mode').pluck().get() === 1;
 
 /** What a database says that may be damaged; false also if it cannot be read. */
 export const waitsForCopyIn = (path: string): boolean => inspected(path, false, waitsForCopy);

@@ -24,9 +24,8 @@ export function noteAddress({ address }: DataFolder, url: string, onFailure: (re
 /** Of the process that noted its address; null if none did. */
 export const readProcessId = (folder: DataFolder): number | null => Number(noted(folder)[1]) || null;
 
-function noted({ address }: DataFolder): string[] {
-  return unlessCode([], () => readFileSync(address, 'utf8').split('\n'), 'ENOENT');
-}
+const noted = ({ address }: DataFolder): string[] =>
+  unlessCode([], () => readFileSync(address, 'utf8').split('\n'), 'ENOENT');
 
 /** A crash leaves the note behind, so the lock decides whether it is current. */
 export function readRunning(folder: DataFolder): Running {

@@ -9,11 +9,7 @@
 import { crc32 } from 'node:zlib';
 import { DatabaseDamage } from './database-errors.ts';
 
-export interface StoredText {
-  readonly place: number;
-  readonly body: Uint8Array | string;
-  readonly checksum: number;
-}
+export type StoredText = Readonly<{ place: number; body: Uint8Array | string; checksum: number }>;
 
 const WORD = 2 ** 32;
 const COMMA = Buffer.from(',');
@@ -38,9 +34,8 @@ const damaged = (): DatabaseDamage => new DatabaseDamage('a stored detection doe
  * An aggregate for {@link requireChecksums}, of the rows whose texts the same aggregation joins by commas: of each row
  * the length of its text in bytes, times 2^32, plus its checksum.
  */
-export function sealsSql(body: string, checksum: string): string {
-  return `group_concat(octet_length(${body}) << 32 | (${checksum} & 0xffffffff)) AS seals`;
-}
+export const sealsSql = (body: string, checksum: string): string =>
+  `group_concat(octet_length(${body}) << 32 | (${checksum} & 0xffffffff)) AS seals`;
 
 /**
  * @param data the texts, joined by commas

@@ -205,9 +205,8 @@ test('an operation may take longer than its connection may be silent', async () 
   }
 });
 
-function requests(endpoint: string, status: string): string {
-  return `wirewatch_http_request_duration_seconds_count{endpoint="${endpoint}",status="${status}"}`;
-}
+const requests = (endpoint: string, status: string): string =>
+  `wirewatch_http_request_duration_seconds_count{endpoint="${endpoint}",status="${status}"}`;
 
 const PAUSED = { newest_done: { newswire: null, imagewire: null }, enabled: [], is_paused: true };
 

@@ -18,9 +18,8 @@ export function generated(
 }
 
 /** The file of all rows of a run. */
-export function exportOf({ folder, rows }: Bench): string {
-  return generated(join(folder, 'exports'), rows, SUBSCRIPTIONS);
-}
+export const exportOf = ({ folder, rows }: Bench): string =>
+  generated(join(folder, 'exports'), rows, SUBSCRIPTIONS);
 
 /** Makes a data folder. @returns a key that reads the first four subscriptions: a request reads at most four */
 export function prepareAccess(

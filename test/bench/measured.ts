@@ -22,6 +22,5 @@ export type GroupName = 'earlier' | 'growth' | 'peers' | 'copy';
 export const MEASURED: Readonly<Record<GroupName, MeasuredGroup>> = recorded;
 
 /** A figure with its significant digits. */
-export function shown(value: number): string {
-  return value < 10 ? value.toFixed(2) : Math.round(value).toLocaleString('en-US');
-}
+export const shown = (value: number): string =>
+  value < 10 ? value.toFixed(2) : Math.round(value).toLocaleString('en-US');

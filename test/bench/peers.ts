@@ -26,12 +26,7 @@ interface Peer extends Omit<Load, 'requests'> {
 }
 
 /** What the other programs serve: the rows of a database, or the bytes of a page. */
-interface Served {
-  readonly folder: string;
-  readonly database: string;
-  readonly page: Buffer;
-  readonly stops: AsyncDisposableStack;
-}
+type Served = Readonly<{ folder: string; database: string; page: Buffer; stops: AsyncDisposableStack }>;
 
 /** @param starts of the other programs */
 export async function peers(

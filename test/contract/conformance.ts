@@ -5,12 +5,7 @@
  */
 import { FIELDS } from '../../src/detection/fields.ts';
 
-export interface Rule {
-  readonly section: string;
-  readonly rule: string;
-  readonly file: string;
-  readonly test: string;
-}
+export type Rule = Readonly<{ section: string; rule: string; file: string; test: string }>;
 
 /** @param lines `rule | test file | name of the test` */
 export function rules(section: string, lines: readonly string[]): Rule[] {

@@ -22,9 +22,8 @@ const target = (name: string) => join(work, name);
 const drop = () => appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
 await drop();
 
-function backUp(to: string): { path: string; written: number; entries: number; access_changes: number } {
-  return JSON.parse(appliance.cli(['backup', to, '--json']).stdout);
-}
+const backUp = (to: string): { path: string; written: number; entries: number; access_changes: number } =>
+  JSON.parse(appliance.cli(['backup', to, '--json']).stdout);
 
 function assertGood(source: string): void {
   const { stdout } = appliance.cli(['verify', source, '--json'], { anyStatus: true });

@@ -45,9 +45,8 @@ async function dropped(machine: Serving): Promise<void> {
 const sameRows = (machine: Serving, as: Serving) =>
   until('the same rows', async () => (await rowsOf(machine)) === (await rowsOf(as)));
 
-async function roleOf({ get }: Serving): Promise<string> {
-  return ((await (await get('/v1/health')).json()) as { role: string }).role;
-}
+const roleOf = async ({ get }: Serving): Promise<string> =>
+  ((await (await get('/v1/health')).json()) as { role: string }).role;
 
 test('a standby without what the copy has is refused, and creates nothing', () => {
   rmSync(other.data, { recursive: true });

@@ -26,17 +26,13 @@ before(async () => {
 
 after(pair.remove);
 
-interface Body {
-  readonly id: string;
-  readonly version: number;
-}
+type Body = Readonly<{ id: string; version: number }>;
 
 const rowsOf = (machine: Serving, key = one.key) => changedRows<Body>(machine, key);
 
 /** The newest entries of its log: what they did. */
-function operationsIn({ data }: Installation) {
-  return Array.from(commitsBackwards(dataFolder(data).log), ({ operation }) => operation);
-}
+const operationsIn = ({ data }: Installation) =>
+  Array.from(commitsBackwards(dataFolder(data).log), ({ operation }) => operation);
 
 /** What its log says of waiting, the newest first. */
 const copyModes = (installation: Installation) =>

@@ -28,9 +28,8 @@ function summaryOf(reply: string): string {
   return `200 ${Array.isArray(parsed.data) ? parsed.data.length : parsed.id}`;
 }
 
-async function answerTo(target: string, headers = authorization, method = 'GET'): Promise<string> {
-  return summaryOf(await exchange(rawRequest(`${method} ${target}`, `Connection: close\r\n${headers}`)));
-}
+const answerTo = async (target: string, headers = authorization, method = 'GET'): Promise<string> =>
+  summaryOf(await exchange(rawRequest(`${method} ${target}`, `Connection: close\r\n${headers}`)));
 
 test('one credential, sent once, as Bearer', async () => {
   const { key: other } = server.makeKey();

@@ -11,9 +11,8 @@ import { until } from '../support/until.ts';
 
 const CHANGES = '/v1/detections/changes';
 
-async function pageOf(answer: Response | Promise<Response>): Promise<ChangesPage> {
-  return JSON.parse(await (await answer).text());
-}
+const pageOf = async (answer: Response | Promise<Response>): Promise<ChangesPage> =>
+  JSON.parse(await (await answer).text());
 
 const idsOf = ({ data }: ChangesPage) => data.map(({ id }) => id);
 

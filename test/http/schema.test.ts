@@ -10,9 +10,8 @@ const PATH = '/v1/schema/detection';
 const server = await sharedServer();
 const key = server.makeKey().key;
 
-async function currentEtag(): Promise<string> {
-  return (await server.get(PATH, key)).headers.get('etag') ?? assert.fail('no ETag');
-}
+const currentEtag = async (): Promise<string> =>
+  (await server.get(PATH, key)).headers.get('etag') ?? assert.fail('no ETag');
 
 const conditional = (tag: string) => ({ headers: { 'if-none-match': tag } });
 

@@ -23,9 +23,8 @@ const OPERATION = { kind: 'test' };
 /** Segments of a few entries. */
 const SMALL = 600;
 
-function writerOn(folder: string, segmentBytes = 1_000_000): LogWriter {
-  return logWriter({ folder, segmentBytes }, findTail(folder));
-}
+const writerOn = (folder: string, segmentBytes = 1_000_000): LogWriter =>
+  logWriter({ folder, segmentBytes }, findTail(folder));
 
 const lineOf = (line: string) => `${JSON.stringify({ line })}\n`;
 

@@ -25,9 +25,8 @@ const becameVisible = (row: Row) =>
   until('a row of the file', async () => (await appliance.detection(idOf(row))) !== null);
 
 /** The numbers of the files that the log names as applied, in its order. */
-function appliedInLog(): number[] {
-  return loggedFiles(appliance.data).flatMap(({ outcome, number }) => (outcome === 'applied' ? number : []));
-}
+const appliedInLog = (): number[] =>
+  loggedFiles(appliance.data).flatMap(({ outcome, number }) => (outcome === 'applied' ? number : []));
 
 test('the same content under the same label changes nothing; under another it is merged', async () => {
   const rows = newRows(2);

@@ -51,10 +51,7 @@ const KINDS = words(`
 /** What goes back to a saved data folder, or its copy. */
 const OF_SAVED = words('new replace until copy-back');
 
-interface Saved {
-  readonly path: string;
-  readonly atMs: number;
-}
+type Saved = Readonly<{ path: string; atMs: number }>;
 
 class World implements History {
   readonly root = mkdtempSync(join(tmpdir(), 'wirewatch-random-'));

@@ -206,9 +206,8 @@ function damageLog(): void {
   writeFileSync(segment, bytes);
 }
 
-function idsOf({ detection = [] }: ReturnType<typeof withoutLog>): unknown[] {
-  return detection.map((row) => Object(row).id);
-}
+const idsOf = ({ detection = [] }: ReturnType<typeof withoutLog>): unknown[] =>
+  detection.map((row) => Object(row).id);
 
 test('setup writes the listed files; another supervisor finds its configuration', () => {
   const root = `${appliance.data}-root`;

@@ -7,11 +7,7 @@ import { requireChecksum, requireChecksums, rowChecksum, sealsSql } from '../../
 import { forAll } from '../support/for-all.ts';
 import { createTestStore } from '../support/store.ts';
 
-interface Row {
-  readonly place: number;
-  readonly body: Buffer;
-  readonly checksum: number;
-}
+type Row = Readonly<{ place: number; body: Buffer; checksum: number }>;
 
 const rowArbitrary = fc
   .record({
@@ -21,9 +17,8 @@ const rowArbitrary = fc
   .map((row): Row => ({ ...row, checksum: rowChecksum(row.place, row.body) }));
 const pageArbitrary = fc.array(rowArbitrary, { minLength: 1, maxLength: 8 });
 
-function join(rows: readonly Row[]): Buffer {
-  return Buffer.concat(rows.flatMap(({ body }) => [Buffer.from(','), body])).subarray(1);
-}
+const join = (rows: readonly Row[]): Buffer =>
+  Buffer.concat(rows.flatMap(({ body }) => [Buffer.from(','), body])).subarray(1);
 
 /** As a page is read: its text, and what {@link sealsSql} lists. */
 function check(rows: readonly Row[], data = join(rows)): number[] {

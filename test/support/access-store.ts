@@ -27,6 +27,5 @@ after(() => {
   db.close();
 });
 
-export function makeKey(terms: Partial<KeyTerms> = {}, account_id = 'acme'): { id: string; key: string } {
-  return addTestKey(db, NOW_MS, { ...terms, account_id });
-}
+export const makeKey = (terms: Partial<KeyTerms> = {}, account_id = 'acme'): { id: string; key: string } =>
+  addTestKey(db, NOW_MS, { ...terms, account_id });

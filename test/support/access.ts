@@ -4,9 +4,8 @@ import { addKey, type KeyTerms, type NewKey, type NewKeyTerms } from '../../src/
 import { type OpenAccessOptions, openAccess as open } from '../../src/auth/open-access.ts';
 import type { Database } from '../../src/store/database.ts';
 
-export function openAccess(root: string, options: Partial<OpenAccessOptions> = {}): Database {
-  return open(root, { operation: { kind: 'test' }, ...options });
-}
+export const openAccess = (root: string, options: Partial<OpenAccessOptions> = {}): Database =>
+  open(root, { operation: { kind: 'test' }, ...options });
 
 export type TestTerms = Partial<KeyTerms & Pick<NewKey, 'account_id'>>;
 

@@ -9,10 +9,7 @@ import { testFolder } from './test-folder.ts';
 /** The reason to skip tests that need certificates; false if openssl is installed. */
 export const WITHOUT_OPENSSL = spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed';
 
-export interface CertificateFiles {
-  readonly certificate: string;
-  readonly key: string;
-}
+export type CertificateFiles = Readonly<{ certificate: string; key: string }>;
 
 const filesOf = (folder: string, name: string): CertificateFiles => ({
   certificate: join(folder, `${name}.pem`),

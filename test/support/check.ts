@@ -13,9 +13,8 @@ export async function check(data: string, ...args: string[]): Promise<Checked> {
   return findingsOf(status, stdout, stderr);
 }
 
-export async function checked(run: RunningProgram): Promise<Checked> {
-  return findingsOf(await run.ended, run.stdout(), run.stderr());
-}
+export const checked = async (run: RunningProgram): Promise<Checked> =>
+  findingsOf(await run.ended, run.stdout(), run.stderr());
 
 function findingsOf(code: number | null, stdout: string, stderr: string) {
   assert.equal(stderr, '');

@@ -116,6 +116,5 @@ function nextRequest(): WarmRequest | null {
 }
 
 /** Whether the command has left a file open, and perhaps a lock with it. */
-function hasOpenFiles(): boolean {
-  return openFiles('self').some((path) => path.startsWith('/') && !OWN_FILES.has(path));
-}
+const hasOpenFiles = (): boolean =>
+  openFiles('self').some((path) => path.startsWith('/') && !OWN_FILES.has(path));

@@ -49,11 +49,7 @@ export function onPath(bin: string): string {
   return `${bin}${delimiter}${process.env.PATH}`;
 }
 
-export interface EndedCommand {
-  readonly status: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+export type EndedCommand = Readonly<{ status: number | null; stdout: string; stderr: string }>;
 
 /** A command must have failed with this exit code, and told why. */
 export function assertFailed(ended: Pick<EndedCommand, 'status' | 'stderr'>, status: number, why: RegExp) {
@@ -88,14 +84,12 @@ export async function runBeside(
 }
 
 /** As {@link runToEnd}, for a command that must succeed. */
-export function succeed(...command: Parameters<typeof runToEnd>): EndedCommand {
-  return succeeded(command[0], runToEnd(...command));
-}
+export const succeed = (...command: Parameters<typeof runToEnd>): EndedCommand =>
+  succeeded(command[0], runToEnd(...command));
 
 /** As {@link runBeside}, for a command that must succeed. */
-export async function succeedBeside(...command: Parameters<typeof runBeside>): Promise<EndedCommand> {
-  return succeeded(command[0], await runBeside(...command));
-}
+export const succeedBeside = async (...command: Parameters<typeof runBeside>): Promise<EndedCommand> =>
+  succeeded(command[0], await runBeside(...command));
 
 function succeeded(args: readonly string[], ended: EndedCommand): EndedCommand {
   assert.equal(ended.status, 0, `${args.join(' ')}: ${ended.stdout}${ended.stderr}`);

@@ -7,11 +7,7 @@ import type { Jobs, Outcome, SessionBegun } from '../../src/admin/console/api.ts
 import type { Job } from '../../src/operations/jobs.ts';
 import type { Installation } from './appliance.ts';
 
-export interface Reply {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly text: string;
-}
+export type Reply = Readonly<{ status: number; headers: IncomingHttpHeaders; text: string }>;
 
 type HeadersSent = Readonly<Record<string, string>>;
 
@@ -40,9 +36,8 @@ export async function send(
 }
 
 /** The link that `wirewatch console` prints; `options` may name the person. */
-export function linkOf(installation: Pick<Installation, 'cli'>, ...options: readonly string[]): string {
-  return JSON.parse(installation.cli(['console', ...options, '--json']).stdout).url;
-}
+export const linkOf = (installation: Pick<Installation, 'cli'>, ...options: readonly string[]): string =>
+  JSON.parse(installation.cli(['console', ...options, '--json']).stdout).url;
 
 export async function redeem(link: string): Promise<Reply> {
   const { origin, hash } = new URL(link);

@@ -15,9 +15,8 @@ export function nextWindowMs(): number {
   return lastWindowMs;
 }
 
-export function fileName(exportName: ExportName, windowMs: number, form: Form = 'ndjson'): string {
-  return `${exportName}.${formatWindowStart(windowMs)}.${form}`;
-}
+export const fileName = (exportName: ExportName, windowMs: number, form: Form = 'ndjson'): string =>
+  `${exportName}.${formatWindowStart(windowMs)}.${form}`;
 
 /** A row with the required columns, of a new detection. */
 export function newRow(members: Row = {}): Row {
@@ -41,9 +40,8 @@ export function idOf(row: Row, exportName: ExportName = 'newswire'): string {
   return `${type}.${row.subscription_id}.${row.source_internal_id}.${row.article_id}`;
 }
 
-export function ndjson(rows: readonly Row[]): string {
-  return rows.map((row) => `${JSON.stringify(row)}\n`).join('');
-}
+export const ndjson = (rows: readonly Row[]): string =>
+  rows.map((row) => `${JSON.stringify(row)}\n`).join('');
 
 /** RFC 4180 with CRLF; the columns are those of the first row. */
 export function csv(rows: readonly Row[]): string {
@@ -59,9 +57,8 @@ export function packed(form: Form, content: string | Buffer): Buffer {
 }
 
 /** The rows as a file of a form, compressed if the form is. */
-export function contentOf(form: Form, rows: readonly Row[]): Buffer {
-  return packed(form, form.startsWith('csv') ? csv(rows) : ndjson(rows));
-}
+export const contentOf = (form: Form, rows: readonly Row[]): Buffer =>
+  packed(form, form.startsWith('csv') ? csv(rows) : ndjson(rows));
 
 function csvField(value: unknown): string {
   const text = value === null || value === undefined ? '' : String(value);

@@ -2,9 +2,8 @@
 import { words } from './words.ts';
 
 /** A table whose entries are lists of words. */
-function listed(table: Readonly<Record<string, string>>): Readonly<Record<string, readonly string[]>> {
-  return Object.fromEntries(Object.entries(table).map(([name, list]) => [name, words(list)]));
-}
+const listed = (table: Readonly<Record<string, string>>): Readonly<Record<string, readonly string[]>> =>
+  Object.fromEntries(Object.entries(table).map(([name, list]) => [name, words(list)]));
 
 /** Files directly in src/ that know nothing of the service: every other file may import them. */
 export const HELPERS = words(`

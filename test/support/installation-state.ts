@@ -31,19 +31,16 @@ export async function alertsOf({ data }: Pick<Installation, 'data'>): Promise<Al
 }
 
 /** @returns names of the open alerts */
-export async function openAlertsOf(installation: Pick<Installation, 'data'>): Promise<string[]> {
-  return (await alertsOf(installation)).map(({ name }) => name);
-}
+export const openAlertsOf = async (installation: Pick<Installation, 'data'>): Promise<string[]> =>
+  (await alertsOf(installation)).map(({ name }) => name);
 
 /** Waits until every file is ingested and in its final folder. */
-export function untilIdle(installation: Pick<Installation, 'data' | 'drop'>): Promise<void> {
-  return until('ingest to be idle', () => isIdle(installation));
-}
+export const untilIdle = (installation: Pick<Installation, 'data' | 'drop'>): Promise<void> =>
+  until('ingest to be idle', () => isIdle(installation));
 
 /** Whether every file is in its final folder and what it brought can be read: that may have to wait for the copy. */
-export function isIdle(installation: Pick<Installation, 'data' | 'drop'>): boolean {
-  return filesWaiting(installation.drop).length === 0 && !isBehind(installation);
-}
+export const isIdle = (installation: Pick<Installation, 'data' | 'drop'>): boolean =>
+  filesWaiting(installation.drop).length === 0 && !isBehind(installation);
 
 /** Whether the database lacks entries of its log, or a backfill is unfinished. */
 function isBehind({ data }: Pick<Installation, 'data'>): boolean {

@@ -11,9 +11,13 @@ export function serve(folder: string, file = ''): RunningProgram {
   return runProgram(serving(folder), { ...TEST_SETTINGS, ...ofLog });
 }
 
-export function serving(folder: string): string[] {
-  return ['serve', '--data', path.join(folder, 'data'), '--port', '0'];
-}
+export const serving = (folder: string): string[] => [
+  'serve',
+  '--data',
+  path.join(folder, 'data'),
+  '--port',
+  '0',
+];
 
 export function linesOf(file: string): LogLine[] {
   if (!existsSync(file)) return [];

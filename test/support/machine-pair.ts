@@ -47,18 +47,15 @@ export function createMachinePair(
 }
 
 /** What status says of the copy. */
-export function copyOf({ cli }: Pick<Installation, 'cli'>): CopyState | null {
-  return JSON.parse(cli(['status', '--json']).stdout).copy;
-}
+export const copyOf = ({ cli }: Pick<Installation, 'cli'>): CopyState | null =>
+  JSON.parse(cli(['status', '--json']).stdout).copy;
 
 /** The first page of the change stream of the last day. */
 const changes = () => `/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}&limit=1000`;
 
-export function changesOf({ url }: Pick<Serving, 'url'>, key: string): Promise<Response> {
-  return readerOf(url, key).get(changes());
-}
+export const changesOf = ({ url }: Pick<Serving, 'url'>, key: string): Promise<Response> =>
+  readerOf(url, key).get(changes());
 
 /** @throws AssertionError if it is not answered with 200 */
-export async function changedRows<Row>({ url }: Pick<Serving, 'url'>, key: string): Promise<Row[]> {
-  return (await readerOf(url, key).read(changes())).data;
-}
+export const changedRows = async <Row>({ url }: Pick<Serving, 'url'>, key: string): Promise<Row[]> =>
+  (await readerOf(url, key).read(changes())).data;

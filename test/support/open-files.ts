@@ -4,14 +4,12 @@ import { join } from 'node:path';
 import { unlessError } from '../../src/refused.ts';
 
 /** @returns the paths below a folder that this process has open, in any thread */
-export function openFilesBelow(folder: string): string[] {
-  return openFiles('self').filter((path) => path.startsWith(folder));
-}
+export const openFilesBelow = (folder: string): string[] =>
+  openFiles('self').filter((path) => path.startsWith(folder));
 
 /** Whether any process of this user has the file open. */
-export function isOpen(path: string): boolean {
-  return readdirSync('/proc').some((name) => /^\d+$/.test(name) && openFiles(name).includes(path));
-}
+export const isOpen = (path: string): boolean =>
+  readdirSync('/proc').some((name) => /^\d+$/.test(name) && openFiles(name).includes(path));
 
 /** @param pid of a process, or `self`; @returns the paths of its open files, and what stands for pipes and sockets */
 export function openFiles(pid: string): string[] {

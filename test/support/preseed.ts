@@ -6,12 +6,7 @@ import { testFolder } from './test-folder.ts';
 
 export const folder = testFolder();
 
-export interface Generated {
-  readonly id: string;
-  readonly key: string;
-  readonly hash: string;
-  readonly toml: string;
-}
+export type Generated = Readonly<{ id: string; key: string; hash: string; toml: string }>;
 
 let configs = 0;
 

@@ -3,19 +3,14 @@ import { connect, type Socket } from 'node:net';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { checkResponse } from './checked-fetch.ts';
 
-export interface RawResponse {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: string;
-}
+export type RawResponse = Readonly<{ status: number; headers: Headers; body: string }>;
 
 /** Much longer than a response takes, even among hundreds. */
 const TIMEOUT_MS = 120_000;
 
 /** A request without a body. @param headers lines, each with its end */
-export function rawRequest(request: string, headers = ''): string {
-  return `${request} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
-}
+export const rawRequest = (request: string, headers = ''): string =>
+  `${request} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
 
 /** The line of a key. */
 export const bearer = (key: string) => `Authorization: Bearer ${key}\r\n`;

@@ -49,9 +49,8 @@ export async function readContent(form: Form, content: string | Buffer, options:
 }
 
 /** The detections in these batches, in the order of their rows. */
-export function matchesOf(batches: readonly RowBatch[]): Match[] {
-  return batches.flatMap((batch) => batch.ids.map((_, row) => scoringOf(batch, row).match));
-}
+export const matchesOf = (batches: readonly RowBatch[]): Match[] =>
+  batches.flatMap((batch) => batch.ids.map((_, row) => scoringOf(batch, row).match));
 
 /** Reads a file that must be good, with these rows. @returns their detections */
 export async function applied(

@@ -8,9 +8,9 @@ export const START_MS = Date.parse('2026-11-21T10:10:00Z');
 const content_types = ['text', 'image'] as const;
 export const BOTH: SampleSubscription[] = [7001, 7002].map((id) => ({ id, content_types }));
 
-export function rowsOf(exportName: ExportName, windowStartMs = START_MS, rows = 3000, seed = '1') {
-  return [...exportRows({ seed, exportName, windowStartMs, rows, subscriptions: BOTH })];
-}
+export const rowsOf = (exportName: ExportName, windowStartMs = START_MS, rows = 3000, seed = '1') => [
+  ...exportRows({ seed, exportName, windowStartMs, rows, subscriptions: BOTH }),
+];
 
 /** Parses CSV strictly by RFC 4180. @returns each row's fields as text, by column */
 export function csvValues(text: string): Record<string, string>[] {

@@ -12,9 +12,8 @@ export function cleanEnv(env: Readonly<Record<string, string>> = {}): NodeJS.Pro
 }
 
 /** The quoted URL of a source file, to import it in a script. */
-export function source(file: string): string {
-  return JSON.stringify(pathToFileURL(path.join(root, 'src', file)).href);
-}
+export const source = (file: string): string =>
+  JSON.stringify(pathToFileURL(path.join(root, 'src', file)).href);
 
 export function runScript(code: string, env: Readonly<Record<string, string>> = {}) {
   const args = ['--input-type=module', '--eval', code];

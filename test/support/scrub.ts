@@ -12,9 +12,8 @@ export const CLEAN = { findings: [], not_compared: null };
 
 export const INDEX = 'CREATE INDEX stream_row_by_position ON stream_row (place >> 34, position)';
 
-export async function scrubbed(history: History, between = async () => {}): Promise<ScrubResult> {
-  return scrub({ folder: history.folder, ...QUIETLY, between });
-}
+export const scrubbed = async (history: History, between = async () => {}): Promise<ScrubResult> =>
+  scrub({ folder: history.folder, ...QUIETLY, between });
 
 export async function assertClean(history: History, what: string): Promise<void> {
   const { findings, not_compared } = await scrubbed(history);

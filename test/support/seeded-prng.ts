@@ -11,6 +11,5 @@ export function shuffled<Item>(prng: Prng, items: readonly Item[]): Item[] {
  * @param purpose makes the choices of two uses of one seed independent
  * @param number makes the choices of several items with the same purpose independent
  */
-export function seededPrng(seed: string | number, purpose: string, number = 0): Prng {
-  return createDraws(String(seed))(purpose, number, 0);
-}
+export const seededPrng = (seed: string | number, purpose: string, number = 0): Prng =>
+  createDraws(String(seed))(purpose, number, 0);

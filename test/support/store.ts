@@ -27,9 +27,8 @@ export function textRow(row: TestRow['row'] = {}, version = 1): TestRow {
 }
 
 /** Rows of articles 1, 2, … */
-export function textRows(count: number, row: TestRow['row'] = {}): TestRow[] {
-  return Array.from({ length: count }, (_, at) => textRow({ article_id: at + 1, ...row }));
-}
+export const textRows = (count: number, row: TestRow['row'] = {}): TestRow[] =>
+  Array.from({ length: count }, (_, at) => textRow({ article_id: at + 1, ...row }));
 
 /** A `using` declaration closes it. */
 export type TestStore = ReturnType<typeof createTestStore>;

@@ -54,19 +54,9 @@ interface StreamRead extends Pick<ChangesQuery, 'streams' | 'baseUrl'> {
   readonly from: number;
 }
 
-interface StreamRow {
-  readonly stream: string;
-  readonly place: number;
-  readonly version: number;
-  readonly body: string;
-}
+type StreamRow = Readonly<{ stream: string; place: number; version: number; body: string }>;
 
-interface Head {
-  readonly stream: string;
-  readonly ordinal: number;
-  readonly sequence: number;
-  readonly position: number;
-}
+type Head = Readonly<{ stream: string; ordinal: number; sequence: number; position: number }>;
 
 const SELECT_ROWS = `
   SELECT subscription_id || ':' || content_type AS stream, place, version, body

@@ -30,6 +30,7 @@ export const terminalMissing: string | false =
   spawnSync('python3', ['-c', 'import pty']).status === 0 ? false : 'python3 is not installed';
 
 /** Wraps a command line so that it runs on a pseudo-terminal. */
-export function onTerminal(program: string, args: readonly string[]): [string, string[]] {
-  return ['python3', ['-c', RUN_ON_TERMINAL, program, ...args]];
-}
+export const onTerminal = (program: string, args: readonly string[]): [string, string[]] => [
+  'python3',
+  ['-c', RUN_ON_TERMINAL, program, ...args],
+];

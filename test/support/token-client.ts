@@ -5,11 +5,7 @@ import type { TestServer } from './server.ts';
 export const FORM = 'application/x-www-form-urlencoded';
 export const GRANT = { grant_type: 'client_credentials' };
 
-export interface TokenClient {
-  readonly id: string;
-  readonly key: string;
-  readonly secret: string;
-}
+export type TokenClient = Readonly<{ id: string; key: string; secret: string }>;
 
 export function makeClient(at: TestServer, terms: Parameters<TestServer['makeKey']>[0] = {}): TokenClient {
   const { id, key } = at.makeKey(terms);

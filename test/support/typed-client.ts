@@ -26,9 +26,8 @@ export async function compileTypedClient(folder: string, document: string): Prom
   await compileClient(folder);
 }
 
-export function compileClient(folder: string): Promise<void> {
-  return run(folder, 'typescript/bin/tsc', ...STRICT, ...MODERN, 'client.ts');
-}
+export const compileClient = (folder: string): Promise<void> =>
+  run(folder, 'typescript/bin/tsc', ...STRICT, ...MODERN, 'client.ts');
 
 async function run(folder: string, script: string, ...args: string[]): Promise<void> {
   await promisify(execFile)(process.execPath, [join(PACKAGES, script), ...args], { cwd: folder });

@@ -112,9 +112,8 @@ async function refuses(paths: readonly string[], work: () => unknown): Promise<b
   }
 }
 
-function readAll(folders: readonly string[]): Files {
-  return new Map(folders.flatMap(filesBelow).map((path) => [path, readFileSync(path)]));
-}
+const readAll = (folders: readonly string[]): Files =>
+  new Map(folders.flatMap(filesBelow).map((path) => [path, readFileSync(path)]));
 
 function targetsOf(scene: Scene): Target[] {
   const { history, content, copy, files } = scene;
@@ -239,13 +238,11 @@ function beforeEpoch(content: Content): Content {
   };
 }
 
-function without(content: Content, tables: readonly string[]): Content {
-  return Object.fromEntries(Object.entries(content).filter(([table]) => !tables.includes(table)));
-}
+const without = (content: Content, tables: readonly string[]): Content =>
+  Object.fromEntries(Object.entries(content).filter(([table]) => !tables.includes(table)));
 
-function contentOfAccess({ folder }: History, root = folder.root): Content {
-  return without(reading(join(root, 'access.db'), contentOfDatabase), ['log_mark']);
-}
+const contentOfAccess = ({ folder }: History, root = folder.root): Content =>
+  without(reading(join(root, 'access.db'), contentOfDatabase), ['log_mark']);
 
 async function prepare(work: string) {
   const history = await createCopied();

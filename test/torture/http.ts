@@ -106,9 +106,10 @@ const MEMORY_GROWTH_MAX_MIB = 400;
 const BLANK_LINE = `${' '.repeat(1023)}\n`;
 
 /** Compressed members or frames of 1 MiB each. */
-function bomb(pack: (bytes: Buffer) => Buffer, filling: string): () => Buffer {
-  return () => Buffer.concat(Array(BOMB_MIB).fill(pack(Buffer.alloc(MIB, filling))));
-}
+const bomb =
+  (pack: (bytes: Buffer) => Buffer, filling: string): (() => Buffer) =>
+  () =>
+    Buffer.concat(Array(BOMB_MIB).fill(pack(Buffer.alloc(MIB, filling))));
 
 function flipped(prng: Prng, bytes: Buffer): Buffer {
   for (let left = 1 + prng.below(5); left > 0; left -= 1) bytes[prng.below(bytes.length)] = prng.below(256);

@@ -37,11 +37,7 @@ export const machines: Part = {
 class Killed extends Error {}
 
 /** What a machine is doing while it stands still within a call of the place. */
-interface Paused {
-  readonly work: Promise<void>;
-  readonly go: () => void;
-  readonly kill: () => void;
-}
+type Paused = Readonly<{ work: Promise<void>; go: () => void; kill: () => void }>;
 
 class Histories implements History {
   readonly steps: string[] = [];

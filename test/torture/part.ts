@@ -33,9 +33,8 @@ export class Tally {
 }
 
 /** How many of so many cases belong to the share, but at least `min`. */
-export function shareOf({ share }: PartOptions, count: number, min = 1): number {
-  return Math.max(min, Math.round(count * share));
-}
+export const shareOf = ({ share }: PartOptions, count: number, min = 1): number =>
+  Math.max(min, Math.round(count * share));
 
 /** Processes a list, with one worker in each place. */
 export async function inEach<Place, Item>(

@@ -33,13 +33,7 @@ export const power: Part = {
 const isSync = ({ kind }: IoEvent) => kind === 'sync' || kind === 'sync folder';
 
 /** What a power cut meets, and the image that it leaves. */
-interface Cut {
-  readonly disk: Disk;
-  readonly known: Known;
-  readonly prng: Prng;
-  readonly number: number;
-  readonly image: string;
-}
+type Cut = Readonly<{ disk: Disk; known: Known; prng: Prng; number: number; image: string }>;
 
 /** @param isOmitted which syncs to ignore, as if the program had not made them */
 export async function cutPower(

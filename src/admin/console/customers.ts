@@ -14,9 +14,8 @@ import type { Action } from './windows.ts';
 const KEY_VERBS = { active: ['set', 'rotate', 'revoke'], expired: ['set', 'revoke'], revoked: [] };
 
 /** The acts that can be done now. @param verbs of operations on it */
-function actionsOn(noun: string, id: string | number, verbs: readonly string[]): Action[] {
-  return verbs.map((verb) => ({ operation: `${noun} ${verb}`, given: { id } }));
-}
+const actionsOn = (noun: string, id: string | number, verbs: readonly string[]): Action[] =>
+  verbs.map((verb) => ({ operation: `${noun} ${verb}`, given: { id } }));
 
 export function readCustomers(sources: Sources) {
   const { folder, config, nowMs } = sources;

@@ -151,9 +151,8 @@ function countIn(db: Database, streams: readonly StoredStream[], period: Period)
   return { rows, or_more: rows === COUNTED_MAX };
 }
 
-function hasWords({ id, article: { headline, publisher, domain } }: DetectionEntry, words: string): boolean {
-  return [id, headline, publisher?.name, domain].some((text) => text?.toLowerCase().includes(words));
-}
+const hasWords = ({ id, article: { headline, publisher, domain } }: DetectionEntry, words: string): boolean =>
+  [id, headline, publisher?.name, domain].some((text) => text?.toLowerCase().includes(words));
 
 function nextPlace(at: SearchPlace, dayFrom: number, groups: number, from: number): SearchPlace | null {
   if (at.group + 1 < groups) return { end: at.end, group: at.group + 1, place: null };
@@ -168,9 +167,8 @@ function periodOf(ends: Period, nowMs: number): Period {
   return { from, to };
 }
 
-function nextOf(place: object | null): string | null {
-  return place === null ? null : Buffer.from(JSON.stringify(place)).toString('base64url');
-}
+const nextOf = (place: object | null): string | null =>
+  place === null ? null : Buffer.from(JSON.stringify(place)).toString('base64url');
 
 /** @returns the place of {@link nextOf}; null for the beginning */
 function readCursor<Place extends TSchema>(text: string | null, schema: Place): Static<Place> | null {

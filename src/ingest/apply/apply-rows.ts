@@ -184,9 +184,8 @@ function outcomeLines(outcomes: readonly RowOutcome[]): string {
 }
 
 /** 0 in a new database. */
-export function lastPosition(db: Database): number {
-  return db.prepare<unknown[], { position: number }>(SELECT_LAST_POSITION).get()?.position ?? 0;
-}
+export const lastPosition = (db: Database): number =>
+  db.prepare<unknown[], { position: number }>(SELECT_LAST_POSITION).get()?.position ?? 0;
 
 /** The stored detection, as {@link merge} takes it; null if there is none. */
 export function findKnown(rows: DetectionRows, id: string): Known | null {

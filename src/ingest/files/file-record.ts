@@ -100,9 +100,8 @@ export function clearDestination(db: Database, number: number): void {
 }
 
 /** Backfills that are partly applied. */
-export function applyingFiles(db: Database): FileRecord[] {
-  return selectFiles(db, "WHERE outcome = 'applying' ORDER BY number");
-}
+export const applyingFiles = (db: Database): FileRecord[] =>
+  selectFiles(db, "WHERE outcome = 'applying' ORDER BY number");
 
 /** Applied files that were finished since, epoch milliseconds, the newest first. */
 export function appliedSince(db: Database, since: number, limit: number): FileRecord[] {
@@ -110,9 +109,8 @@ export function appliedSince(db: Database, since: number, limit: number): FileRe
   return selectFiles(db, clauses, since, limit);
 }
 
-export function newestFiles(db: Database, limit: number): FileRecord[] {
-  return selectFiles(db, 'ORDER BY number DESC LIMIT ?', limit);
-}
+export const newestFiles = (db: Database, limit: number): FileRecord[] =>
+  selectFiles(db, 'ORDER BY number DESC LIMIT ?', limit);
 
 /** Files that failed or were refused since, epoch milliseconds, the newest first; not if their window was done later. */
 export function filesNotApplied(db: Database, since: number, limit: number): FileRecord[] {
@@ -172,9 +170,8 @@ export function filesOfWindow(
   return selectFiles(db, clauses, window.export, window.window_start, limit);
 }
 
-export function findFile(db: Database, number: number): FileRecord | null {
-  return selectFiles(db, 'WHERE number = ?', number)[0] ?? null;
-}
+export const findFile = (db: Database, number: number): FileRecord | null =>
+  selectFiles(db, 'WHERE number = ?', number)[0] ?? null;
 
 /** By when a file, or its content before it, was taken, epoch milliseconds; if the clock was ahead, by the files after it. */
 export function takenBy(db: Database, record: FileRecord): number {
@@ -183,9 +180,8 @@ export function takenBy(db: Database, record: FileRecord): number {
   return Math.min(taken_at, after ?? taken_at);
 }
 
-export function filesNamed(db: Database, name: string): FileRecord[] {
-  return selectFiles(db, 'WHERE name = ? ORDER BY number DESC LIMIT 20', name);
-}
+export const filesNamed = (db: Database, name: string): FileRecord[] =>
+  selectFiles(db, 'WHERE name = ? ORDER BY number DESC LIMIT 20', name);
 
 type Content = Pick<FileRecord, 'export' | 'window_start' | 'label' | 'sha256'>;
 

@@ -70,9 +70,10 @@ export function chooseDestination(files: Ingest, outcome: FileOutcome, name: str
 }
 
 /** Whether a file in `.taken` waits to be moved or is applied. After a restore, its number may be that of another's record. */
-export function recordedIn(db: Database): KnownFiles['isRecorded'] {
-  return (number, name) => recordOfTaken(db, number, name) !== null;
-}
+export const recordedIn =
+  (db: Database): KnownFiles['isRecorded'] =>
+  (number, name) =>
+    recordOfTaken(db, number, name) !== null;
 
 function recordOfTaken(db: Database, number: number, name: string): FileRecord | null {
   const record = findFile(db, number);
@@ -82,9 +83,8 @@ function recordOfTaken(db: Database, number: number, name: string): FileRecord |
 }
 
 /** The records of the files in `.taken`: committed, and not moved yet. */
-export function recordsInTaken({ drop, writer }: Pick<Ingest, 'drop' | 'writer'>): FileRecord[] {
-  return takenFiles(drop.root).flatMap(({ number, name }) => recordOfTaken(writer.db, number, name) ?? []);
-}
+export const recordsInTaken = ({ drop, writer }: Pick<Ingest, 'drop' | 'writer'>): FileRecord[] =>
+  takenFiles(drop.root).flatMap(({ number, name }) => recordOfTaken(writer.db, number, name) ?? []);
 
 /** Removes what an interrupted run left in `.taken`: drafts, and the skipped rows of files without a record. */
 export function removeTemporary(files: Ingest): void {

@@ -79,14 +79,12 @@ export function knownFiles(db: Database, rules: HoldRules) {
 }
 
 /** In order of their windows; none if the drop folder cannot be read, since an alert says that. */
-export function heldFiles(drop: DropNames, db: Database, rules: HoldRules): HeldFile[] {
-  return unlessFileError([], () => waitingFiles(drop, knownFiles(db, rules), SCANNED_FILES_MAX).held);
-}
+export const heldFiles = (drop: DropNames, db: Database, rules: HoldRules): HeldFile[] =>
+  unlessFileError([], () => waitingFiles(drop, knownFiles(db, rules), SCANNED_FILES_MAX).held);
 
 /** The command that has the held file of a window read. @param which a start, or `--all` */
-export function releaseCommand(exportName: ExportName, status: ResettableStatus, which: string): string {
-  return `wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${which}`;
-}
+export const releaseCommand = (exportName: ExportName, status: ResettableStatus, which: string): string =>
+  `wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${which}`;
 
 /** Why a file is held, and the command that has it read. */
 export function heldReason({ file, status }: HeldFile): { reason: string; what_to_do: string } {

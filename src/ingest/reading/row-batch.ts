@@ -116,10 +116,8 @@ export function scoringOf(batch: RowBatch, row: number): Scoring {
   return { match, exported_at_given: batch.exported_at_given[row] ?? null };
 }
 
-function renderedOf({ lines, begins, ends }: RowBatch, row: number): Uint8Array {
-  return lines.subarray(begins[row], ends[row]);
-}
+const renderedOf = ({ lines, begins, ends }: RowBatch, row: number): Uint8Array =>
+  lines.subarray(begins[row], ends[row]);
 
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
-}
+const textOf = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();

@@ -14,9 +14,8 @@ export type DecidedEntry = BigInt64Array<SharedArrayBuffer>;
 /** The thread is to end. */
 const ENDED = -1n;
 
-export function createDecidedEntry(): DecidedEntry {
-  return new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT));
-}
+export const createDecidedEntry = (): DecidedEntry =>
+  new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT));
 
 export function noteDecided(shared: DecidedEntry, { entry }: Mark): void {
   if (Atomics.load(shared, 0) !== ENDED) Atomics.store(shared, 0, BigInt(entry));

@@ -157,9 +157,8 @@ function originOf(draw: Draws, window: number, slot: number): number {
 }
 
 /** When the article of a slot was first found, epoch seconds. */
-function foundAt(draw: Draws, window: number, slot: number): number {
-  return window * WINDOW_SECONDS + draw('found', window, slot).below(WINDOW_SECONDS);
-}
+const foundAt = (draw: Draws, window: number, slot: number): number =>
+  window * WINDOW_SECONDS + draw('found', window, slot).below(WINDOW_SECONDS);
 
 /**
  * One of the agency's own items, a wire story or photo, so drawn that all rows with an item agree.
@@ -252,9 +251,8 @@ function drawScore(prng: Prng, contentType: ContentType): number {
 }
 
 /** Grows with the windows; the seed decides where the numbers of a window begin. */
-function numberedId(draw: Draws, purpose: string, window: number, number: number): number {
-  return window * ROWS_MAX + ((draw(`${purpose} ids`, 0, 0).below(ROWS_MAX) + number) % ROWS_MAX);
-}
+const numberedId = (draw: Draws, purpose: string, window: number, number: number): number =>
+  window * ROWS_MAX + ((draw(`${purpose} ids`, 0, 0).below(ROWS_MAX) + number) % ROWS_MAX);
 
 /** From 0 to `count` - 1, mostly low: most matches concern the few latest and biggest items. */
 const skewed = (prng: Prng, count: number) => Math.floor(prng.unit() ** 2 * count);

@@ -80,10 +80,8 @@ export function filtersOf({ parameters }: RequestRecord): string {
 }
 
 /** A page whose body a fault has cut. */
-export function isDamaged({ fault, status, complete }: RequestRecord): boolean {
-  return fault !== null && status === 200 && complete === false;
-}
+export const isDamaged = ({ fault, status, complete }: RequestRecord): boolean =>
+  fault !== null && status === 200 && complete === false;
 
-export function isGoodPage({ status, complete, has_more }: RequestRecord): boolean {
-  return status === 200 && complete === true && has_more !== null;
-}
+export const isGoodPage = ({ status, complete, has_more }: RequestRecord): boolean =>
+  status === 200 && complete === true && has_more !== null;

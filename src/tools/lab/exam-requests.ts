@@ -56,9 +56,8 @@ export const notTested = (detail: string) => ({ outcome: 'not_tested', detail })
 export const violation = (detail: string, ...requests: number[]) => ({ detail, requests });
 
 /** @param occasion whether the client could have broken the rule; @param what did not happen otherwise */
-function tested(found: readonly Violation[], occasion: boolean, what: string): Result {
-  return found.length > 0 || occasion ? found : notTested(what);
-}
+const tested = (found: readonly Violation[], occasion: boolean, what: string): Result =>
+  found.length > 0 || occasion ? found : notTested(what);
 
 export const NOT_REACHED = notTested('the exam ended before');
 
@@ -171,9 +170,8 @@ function unfollowed(evidence: Evidence): Result {
   return tested(found, isMet, 'no empty page with has_more true reached the client');
 }
 
-function endedEarly({ number }: RequestRecord): Violation {
-  return violation(`it ended after request ${number}, though has_more was true`, number);
-}
+const endedEarly = ({ number }: RequestRecord): Violation =>
+  violation(`it ended after request ${number}, though has_more was true`, number);
 
 /** Each period of which a second page was asked for has a last one, also if `to` moved with the clock meanwhile. */
 function unfinishedPeriods(evidence: Evidence): Result {

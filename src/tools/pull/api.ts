@@ -149,6 +149,5 @@ export function parseAs<Form extends TSchema>(form: Form, text: string): Static<
 }
 
 /** @returns undefined for text that is not JSON */
-export function parseJson(text: string): unknown {
-  return unlessError<unknown, undefined>(undefined, () => JSON.parse(text));
-}
+export const parseJson = (text: string): unknown =>
+  unlessError<unknown, undefined>(undefined, () => JSON.parse(text));

@@ -168,9 +168,8 @@ export function readStreams({ me }: Start) {
   );
 }
 
-export function streamName({ subscription_id, content_type }: Stream): string {
-  return `${subscription_id} ${content_type}`;
-}
+export const streamName = ({ subscription_id, content_type }: Stream): string =>
+  `${subscription_id} ${content_type}`;
 
 /** Months as `YYYY-MM-DD` in UTC, newest first. @param newest a day @param oldest the day on which records begin */
 function monthsBack(newest: string, oldest: string): { from: string; to: string }[] {

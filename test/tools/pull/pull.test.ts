@@ -174,6 +174,5 @@ function lines(path: string): string[] | null {
   return text.split('\n').filter((line) => line !== '');
 }
 
-function windowBefore(windows: number): string {
-  return formatMs((Math.floor(Date.now() / WINDOW_MS) - windows) * WINDOW_MS);
-}
+const windowBefore = (windows: number): string =>
+  formatMs((Math.floor(Date.now() / WINDOW_MS) - windows) * WINDOW_MS);

@@ -74,6 +74,5 @@ function nextName(name: string, prng: Prng): string {
     : `${`${Number(digits) + 1 + prng.below(3)}`.padStart(digits.length, '0')}${name.slice(digits.length)}`;
 }
 
-export function isSame(a: Files, b: Files): boolean {
-  return a.size === b.size && [...a].every(([path, bytes]) => b.get(path)?.equals(bytes) === true);
-}
+export const isSame = (a: Files, b: Files): boolean =>
+  a.size === b.size && [...a].every(([path, bytes]) => b.get(path)?.equals(bytes) === true);

@@ -31,11 +31,7 @@ import { type MemoryPlace, memoryPlace } from '../../support/memory-place.ts';
 /** Small, so that segments close and are merged. */
 const SEGMENT_BYTES = 16 * 1024;
 
-export interface Row {
-  readonly position: number;
-  readonly version: number;
-  readonly body: string;
-}
+export type Row = Readonly<{ position: number; version: number; body: string }>;
 
 /** What clients have read, wherever. */
 export class Client {

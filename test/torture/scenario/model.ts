@@ -7,11 +7,7 @@ export const FOLDERS = ['archive', 'failed', 'refused'] as const;
 export type Folder = (typeof FOLDERS)[number];
 
 /** One row of the stream. */
-export interface Version {
-  readonly id: string;
-  readonly version: number;
-  readonly score: unknown;
-}
+export type Version = Readonly<{ id: string; version: number; score: unknown }>;
 
 /** What clients must see of a detection. */
 export interface Newest {

@@ -45,10 +45,7 @@ export interface TrialPlan {
   readonly kindOf: (hit: Hit) => string;
 }
 
-interface Chosen {
-  readonly stage: RecordedStage;
-  readonly injection: Injection;
-}
+type Chosen = Readonly<{ stage: RecordedStage; injection: Injection }>;
 
 /** A possible case, with the properties by which cases are chosen. */
 interface Case extends Chosen {
@@ -123,9 +120,8 @@ function casesOf(stage: RecordedStage, injectionAt: TrialPlan['injection'], seed
 }
 
 /** Whether it begins and ends as other stages do: of an appliance without a second machine, which has all its files. */
-function isPlain({ stage: { serves, role = 'alone', without = [] }, before }: RecordedStage): boolean {
-  return serves && role === 'alone' && without.length === 0 && before !== null;
-}
+const isPlain = ({ stage: { serves, role = 'alone', without = [] }, before }: RecordedStage): boolean =>
+  serves && role === 'alone' && without.length === 0 && before !== null;
 
 /** The first, the middle and the last of each run of alike cases: SQLite writes hundreds of pages in a row. */
 function endsOfRuns(cases: readonly Case[]): Case[] {
@@ -146,9 +142,8 @@ function choose(all: readonly Case[], { share }: PartOptions): Case[] {
 }
 
 /** Repeats a case, in the list of TORTURE_CASE. */
-function caseOf({ stage, injection }: Chosen): string {
-  return JSON.stringify({ stage: stage.stage.name, ...injection });
-}
+const caseOf = ({ stage, injection }: Chosen): string =>
+  JSON.stringify({ stage: stage.stage.name, ...injection });
 
 function casesNamed(text: string, stages: readonly RecordedStage[]): Chosen[] {
   const cases: readonly (Injection & { readonly stage: string })[] = JSON.parse(text);

@@ -33,10 +33,7 @@ const CHECK_EVERY_MS = 10;
 const TRIES_MAX = 4;
 
 /** Everything that the client has received. */
-export interface Copy {
-  readonly cursor: string | null;
-  readonly rows: readonly Detection[];
-}
+export type Copy = Readonly<{ cursor: string | null; rows: readonly Detection[] }>;
 
 /** The state between two stages. */
 export type Snapshot = ReturnType<World['save']>;
@@ -341,6 +338,5 @@ export class World {
 }
 
 /** Log lines after which the program continues only after a restart, or after an hour. */
-function needsRestart({ msg, alert }: LogLine): boolean {
-  return /^(ingest stopped|cannot delete an old file)/.test(String(msg)) || alert === 'database damaged';
-}
+const needsRestart = ({ msg, alert }: LogLine): boolean =>
+  /^(ingest stopped|cannot delete an old file)/.test(String(msg)) || alert === 'database damaged';
