@@ -27,7 +27,6 @@ import {
   copyVerifiedAt,
   noteCopyVerified,
   noteRole,
-  type Role,
   readRole,
   roleOf,
 } from './store/role.ts';
@@ -206,7 +205,7 @@ export function createApplianceCopy(
         proposed = { entry, decided };
         timer.wake();
       }),
-    role: (): Role => role,
+    role: () => role,
     /** Null: there is none, or nothing was asked of it yet. */
     state(): CopyState | null {
       if (to === '' || (running === null && contactMs === null && failure === null)) return null;

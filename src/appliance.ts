@@ -63,7 +63,6 @@ export interface LabParts {
   readonly operations: () => Operations;
 }
 
-/** A lab, as the appliance has it. */
 export interface LabJoined extends Interventions {
   /** Does an operation of the lab. @throws Refused */
   readonly run: (asked: AskLab) => Promise<unknown>;
@@ -194,7 +193,6 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   });
   return {
     url: server.url,
-    /** Runs an operation. */
     operate: (asked: AskOperation) => operations.run(asked),
     /** Resolves when detections.db can be read: it may have to be rebuilt from the log first. */
     readable: ingest.ready,

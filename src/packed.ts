@@ -57,15 +57,8 @@ export function packedAddon(): Uint8Array {
   return new Uint8Array(getRawAsset('better_sqlite3.node'));
 }
 
-export interface License {
-  readonly name: string;
-  readonly version: string;
-  readonly license: string;
-  readonly text: string;
-}
-
 /** The parts of the program, itself first, each with its licence; null from the sources. */
-export function licenses(): readonly License[] | null {
+export function licenses(): readonly Record<'name' | 'version' | 'license' | 'text', string>[] | null {
   return bundled ? JSON.parse(besideProgram('licenses.json')) : null;
 }
 

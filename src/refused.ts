@@ -34,11 +34,8 @@ export class Refused extends Error {
   }
 }
 
-/** A command that is used wrongly. */
 export const misused = (detail: string) => new Refused('usage', detail);
-/** A command that is not possible now. */
 export const failed = (detail: string, options?: RefusedOptions) => new Refused('failed', detail, options);
-/** A wrong configuration or data folder. */
 export const misconfigured = (detail: string, options?: RefusedOptions) =>
   new Refused('configuration', detail, options);
 

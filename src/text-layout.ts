@@ -3,11 +3,8 @@ import { grouped } from './counted.ts';
 import { printableLine } from './printable.ts';
 
 /** @param none what is printed if there are no documents @param names as of {@link documentTable} */
-export function listText<Document extends object>(
-  none: string,
-  names?: readonly (keyof Document & string)[],
-) {
-  return (documents: readonly Document[]): string =>
+export function listText<Row extends object>(none: string, names?: readonly (keyof Row & string)[]) {
+  return (documents: readonly Row[]): string =>
     documents.length === 0 ? none : documentTable(documents, names);
 }
 
@@ -41,9 +38,7 @@ export function documentText(document: object): string {
 }
 
 /** Labels and their values in two aligned columns; null is shown as `-`, and what follows them is left out. */
-export function details(
-  lines: readonly (readonly [label: string, value: string | null, ...more: unknown[]])[],
-): string {
+export function details(lines: readonly (readonly [string, string | null, ...unknown[]])[]): string {
   const width = Math.max(...lines.map(([label]) => label.length));
   return lines.map(([label, value]) => `${label.padEnd(width)}  ${value ?? '-'}`).join('\n');
 }

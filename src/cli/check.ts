@@ -6,7 +6,7 @@ import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import type { Status } from '../operations/status.ts';
 import { STATUS } from '../operations/status-views.ts';
-import { Refused } from '../refused.ts';
+import { reasonIfRefused } from '../refused.ts';
 import { defineCommand } from './command.ts';
 import { configOf } from './installation.ts';
 import { operate } from './operate.ts';
@@ -32,8 +32,7 @@ function configured(command: Command): Config | string {
   try {
     return configOf(command);
   } catch (error) {
-    if (error instanceof Refused) return error.message;
-    throw error;
+    return reasonIfRefused(error);
   }
 }
 

@@ -1,5 +1,5 @@
 /** `wirewatch generate`: sample export files of any size, the same for the same arguments. */
-import { type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
+import { matching, type Reading, read, readWindowStart } from '../config/option-values.ts';
 import { CONTENT_TYPES, EXPORT_NAMES } from '../detection/content-type.ts';
 import { FORMS } from '../exports/file-name.ts';
 import {
@@ -31,6 +31,11 @@ import { showProgress } from './output.ts';
 /** Two years of windows: more is a typing mistake. */
 const WINDOWS_MAX = 105_120;
 const BACKFILL_WINDOWS = 4_320;
+
+const LABEL = matching(
+  /^[a-z0-9._-]{1,64}$/,
+  'a label of 1 to 64 characters: a to z, 0 to 9, dot, underscore or dash',
+);
 
 const DEFAULTS = {
   rows: 1000,
@@ -64,7 +69,7 @@ const MEMBERS = {
     placeholder: 'list',
   }),
   trailer: toggle('end NDJSON files with a line that gives the number of rows'),
-  backfill: value(readLabel, {
+  backfill: value(LABEL, {
     hint: 'instead, write one file of older data (a backfill) per export, with this label in its name',
     placeholder: 'label',
   }),
@@ -110,12 +115,6 @@ function plannedFiles(values: ValuesOf<typeof MEMBERS>, nowMs: number) {
       return { ...content, exportName, windowStartMs, part: backfill ?? windowStartMs };
     }),
   );
-}
-
-function readLabel(text: string): Reading<string> {
-  return /^[a-z0-9._-]{1,64}$/.test(text)
-    ? read(text)
-    : wrong('a label of 1 to 64 characters: a to z, 0 to 9, dot, underscore or dash');
 }
 
 /** Reads `7001,7002:text`; without a type, a subscription has both. */

@@ -92,15 +92,9 @@ async function askRunning(
   return outcomeIn(response, operation);
 }
 
-interface AnswerLine {
-  readonly progress?: string;
-  readonly outcome?: OutcomeDocument;
-  readonly problem?: ProblemDocument;
-}
-
 /** @throws Refused as the operation, and if the appliance ends before its last line */
 async function outcomeIn(response: IncomingMessage, { name }: Operation) {
-  let end: AnswerLine = {};
+  let end: { progress?: string; outcome?: OutcomeDocument; problem?: ProblemDocument } = {};
   try {
     for await (const line of readLines(response)) {
       end = JSON.parse(line);

@@ -7,7 +7,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { isBaseUrl, normalBaseUrl, type Reading, read, wrong } from '../config/option-values.ts';
+import { isBaseUrl, matching, normalBaseUrl, type Reading, read, wrong } from '../config/option-values.ts';
 import { misconfigured } from '../refused.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
@@ -70,9 +70,7 @@ export function readUrl(text: string): Reading<string> {
 }
 
 /** A path. An empty one, from an unset variable in a script, would silently mean this folder. */
-export function readPath(text: string): Reading<string> {
-  return text === '' ? wrong('a path, but the value is empty') : read(text);
-}
+export const readPath = matching(/./s, 'a path, but the value is empty');
 
 const FOLDERS: Readonly<Record<InstallationKind, string>> = {
   appliance: 'wirewatch-data',

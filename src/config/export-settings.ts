@@ -29,6 +29,16 @@ function table<Schema extends TSchema>(
   return { ...schema, default: {}, description, expected, problems };
 }
 
+/** A text that may be empty. @param isRight whether another one is what was expected */
+export function textOrNone(isRight: (text: string) => boolean, expected: string, description: string) {
+  return Type.String({
+    is: (text: string) => text === '' || isRight(text),
+    expected,
+    default: '',
+    description,
+  });
+}
+
 export function exportSettings(exportName: ExportName) {
   return Type.Object(
     {
@@ -78,34 +88,25 @@ export function exportSettings(exportName: ExportName) {
         'a table of delimiter, quote, encoding and header, such as { delimiter = ";", encoding = "windows-1252" }',
         csvProblems,
       ),
-      time_format: Type.String({
-        maxLength: 100,
-        is: (text: string) => text === '' || isTimeFormat(text),
-        expected:
-          'empty, or a format of YYYY or YY, MM or M, DD or D, HH or H (hh or h with A), mm, ss, S (fractions), Z (offset), such as DD.MM.YYYY HH:mm:ss',
-        default: '',
-        description: 'How times are written. ISO 8601 with Z or an offset is always read.',
-      }),
-      time_zone: Type.String({
-        is: (text: string) => text === '' || FIXED_OFFSET.test(text) || zoneName(text) !== null,
-        expected: 'empty, an IANA time zone such as Europe/Berlin, or an offset such as +01:00',
-        default: '',
-        description:
-          'Time zone of times without an offset, and of file_name. Empty: such a time is an error, and file_name is in UTC.',
-      }),
+      time_format: textOrNone(
+        isTimeFormat,
+        'empty, or a format of YYYY or YY, MM or M, DD or D, HH or H (hh or h with A), mm, ss, S (fractions), Z (offset), such as DD.MM.YYYY HH:mm:ss',
+        'How times are written. ISO 8601 with Z or an offset is always read.',
+      ),
+      time_zone: textOrNone(
+        (text) => FIXED_OFFSET.test(text) || zoneName(text) !== null,
+        'empty, an IANA time zone such as Europe/Berlin, or an offset such as +01:00',
+        'Time zone of times without an offset, and of file_name. Empty: such a time is an error, and file_name is in UTC.',
+      ),
       decimal: Type.Union([Type.Literal('.'), Type.Literal(',')], {
         default: '.',
         description: 'Decimal separator of numbers in text.',
       }),
-      file_name: Type.String({
-        maxLength: 150,
-        is: (text: string) => text === '' || isFileName(text),
-        expected:
-          'empty, or the name of a file with the start of its window, such as hits_{YYYYMMDD}_{HHmm}.csv; it ends in neither .tmp, .part nor .partial, and begins with no dot',
-        default: '',
-        description:
-          'Another name that the files of windows may have: the start of the window, in time_zone, by the letters of time_format in braces.',
-      }),
+      file_name: textOrNone(
+        isFileName,
+        'empty, or the name of a file with the start of its window, such as hits_{YYYYMMDD}_{HHmm}.csv; it ends in neither .tmp, .part nor .partial, and begins with no dot',
+        'Another name that the files of windows may have: the start of the window, in time_zone, by the letters of time_format in braces.',
+      ),
     },
     { additionalProperties: false },
   );
@@ -183,15 +184,11 @@ function csvProblems(csv: Mapping['csv']): string[] {
     !isOne(delimiter) && `delimiter: expected one character, such as ";" or "\\t", found ${shown(delimiter)}`,
     quote !== '' && !isOne(quote) && `quote: expected one character, or nothing, found ${shown(quote)}`,
     quote === delimiter && 'quote: it is also the delimiter',
-    !isEncoding(encoding) &&
+    unlessError(null, () => new TextDecoder(encoding)) === null &&
       `encoding: expected a label such as utf-8, windows-1252 or utf-16le, found ${shown(encoding)}`,
     (header.length === 0 || new Set(header).size < header.length) &&
       'header: expected the name of each column of the files, each only once',
   ].filter((problem) => problem !== false);
-}
-
-function isEncoding(label: string): boolean {
-  return unlessError(false, () => new TextDecoder(label).encoding !== '');
 }
 
 const DAY_FIELDS = ['year', 'month', 'day'] as const;
@@ -199,10 +196,11 @@ const MINUTE_FIELDS = [...DAY_FIELDS, 'hour', 'minute'] as const;
 
 function isTimeFormat(text: string): boolean {
   const fields = timeFormat(text)?.fields;
-  return DAY_FIELDS.every((field) => fields?.has(field));
+  return text.length <= 100 && DAY_FIELDS.every((field) => fields?.has(field));
 }
 
 function isFileName(text: string): boolean {
   const fields = nameFormat(text)?.fields;
-  return MINUTE_FIELDS.every((field) => fields?.has(field)) && !/^\.|[/\0]|\.(tmp|part|partial)$/.test(text);
+  const isWhole = MINUTE_FIELDS.every((field) => fields?.has(field));
+  return isWhole && text.length <= 150 && !/^\.|[/\0]|\.(tmp|part|partial)$/.test(text);
 }

@@ -40,6 +40,11 @@ export function wrong<Value>(expected: string): Reading<Value> {
   return { kind: 'wrong', expected };
 }
 
+/** Reads a text of this form as it is. */
+export function matching(form: RegExp, expected: string) {
+  return (text: string): Reading<string> => (form.test(text) ? read(text) : wrong(expected));
+}
+
 /** An instant with `Z` or an offset; epoch milliseconds. */
 export function readInstant(text: string): Reading<number> {
   const ms = parseInstant(text);
@@ -57,8 +62,10 @@ export function readWindowStart(text: string): Reading<number> {
 /** A whole number from `min` to `max`, in plain digits. */
 export function integer(min: number, max: number) {
   return (text: string): Reading<number> => {
-    const number = wholeNumber(text, min, max);
-    return number === null ? wrong(`a whole number from ${grouped(min)} to ${grouped(max)}`) : read(number);
+    const number = /^-?(0|[1-9]\d{0,15})$/.test(text) ? Number(text) : Number.NaN;
+    return Number.isSafeInteger(number) && number >= min && number <= max
+      ? read(number)
+      : wrong(`a whole number from ${grouped(min)} to ${grouped(max)}`);
   };
 }
 
@@ -76,9 +83,7 @@ export function isAddress(text: string): boolean {
 export function isBaseUrl(text: string): boolean {
   // Checks the text too: the parser would correct spaces, a missing slash, an empty query or fragment.
   if (text.length > 2048 || !/^https?:\/\/[^/\s?#\\]/i.test(text) || /[\s?#\\]/.test(text)) return false;
-  if (!URL.canParse(text)) return false;
-  const url = new URL(text);
-  return url.username === '' && url.password === '' && !text.includes('@');
+  return URL.canParse(text) && !text.includes('@');
 }
 
 /** Scheme, host and port as a browser sends them in Origin: without a path, in lower case. */
@@ -92,22 +97,13 @@ export function normalBaseUrl(text: string): string {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
 }
 
-/** A whole number from `min` to `max` in plain digits; null for any other text. */
-export function wholeNumber(text: string, min: number, max: number): number | null {
-  if (!/^-?(0|[1-9]\d{0,15})$/.test(text)) return null;
-  const number = Number(text);
-  return Number.isSafeInteger(number) && number >= min && number <= max ? number : null;
-}
-
 const FOUND_CHARACTERS_MAX = 80;
 
 /** TOML has a type for times: a time may be written with or without quotes, also in a table. */
 export function plainValue(value: unknown): unknown {
   if (isTable(value))
     return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plainValue(member)]));
-  if (!(value instanceof Date)) return value;
-  const text = value.toISOString();
-  return text.endsWith('.000Z') ? text.replace('.000Z', 'Z') : text;
+  return value instanceof Date ? value.toISOString().replace('.000Z', 'Z') : value;
 }
 
 export function isTable(value: unknown): value is object {
@@ -118,6 +114,6 @@ export function isTable(value: unknown): value is object {
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (isTable(value)) return 'a section';
-  const text = (JSON.stringify(value) ?? String(value)).replace(/\/\/[^/@]*@/, '//…@');
+  const text = (JSON.stringify(plainValue(value)) ?? String(value)).replace(/\/\/[^/@]*@/, '//…@');
   return text.length <= FOUND_CHARACTERS_MAX ? text : `${text.slice(0, FOUND_CHARACTERS_MAX)}…`;
 }

@@ -11,7 +11,7 @@ import type { Placed, SeedKey, SeedKeyTerms, Seeds } from '../auth/preseed.ts';
 import { type Members, readEach, type ValuesOf, value } from '../operations/member.ts';
 import { NEW_ACCOUNT, NEW_KEY_MEMBERS, NEW_SUBSCRIPTION } from '../operations/members.ts';
 import { listed, misconfigured, reasonOf } from '../refused.ts';
-import { isTable, KEY_ID, plainValue, type Reading, read, readKeyId, shown, wrong } from './option-values.ts';
+import { isTable, KEY_ID, matching, type Reading, read, readKeyId, shown, wrong } from './option-values.ts';
 
 export const PRESEED_TABLES = ['accounts', 'subscriptions', 'keys'] as const;
 
@@ -36,12 +36,8 @@ const KEY = {
   // No message repeats these two, which may be a key.
   id: value(readKeyId, { hint: KEY_ID, isSecret: true }),
   hash: value(readHash, { hint: 'the SHA-256 of the key', isSecret: true }),
-  secret_file: value((text) => (text === '' ? wrong<string>('the path of a file') : read(text)), {
-    hint: 'a file that contains the complete key',
-  }),
-  prefix: value((text) => (PREFIX.test(text) ? read(text) : wrong<string>(KEY_PREFIX_FORM)), {
-    hint: KEY_PREFIX_FORM,
-  }),
+  secret_file: value(matching(/./s, 'the path of a file'), { hint: 'a file that contains the complete key' }),
+  prefix: value(matching(PREFIX, KEY_PREFIX_FORM), { hint: KEY_PREFIX_FORM }),
 };
 
 /**
@@ -67,12 +63,11 @@ export function readPreseed(
       problems.push(`${file}, ${place}: expected ${expected}, found ${found}`);
       return [];
     };
-    if (!Array.isArray(entries)) return refuse(table, `entries [[${table}]]`, shown(plainValue(entries)));
+    if (!Array.isArray(entries)) return refuse(table, `entries [[${table}]]`, shown(entries));
     if (entries.length > ENTRIES_MAX)
       return refuse(table, `at most ${ENTRIES_MAX} entries`, `${entries.length}`);
     return entries.flatMap((entry: unknown, at) => {
-      if (!isTable(entry))
-        return refuse(`${table}[${at}]`, `an entry [[${table}]]`, shown(plainValue(entry)));
+      if (!isTable(entry)) return refuse(`${table}[${at}]`, `an entry [[${table}]]`, shown(entry));
       const place = `${file}, ${table}[${at}]`;
       const before = problems.length;
       const complain: Complain = (name, problem) => problems.push(`${place}.${name}: ${problem}`);

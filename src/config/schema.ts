@@ -12,7 +12,7 @@ import { BUCKET_ADDRESS, isBucket } from '../copy/place.ts';
 import { grouped } from '../counted.ts';
 import { perExport } from '../detection/content-type.ts';
 import { parseInstant } from '../time.ts';
-import { exportSettings } from './export-settings.ts';
+import { exportSettings, textOrNone } from './export-settings.ts';
 import { isAddress, isBaseUrl, isOrigin, NO_PROXY } from './option-values.ts';
 
 function section<Members extends TProperties>(members: Members) {
@@ -55,13 +55,11 @@ export const SETTINGS_SCHEMA = section({
   server: section({
     host: hostSetting('Address to listen on; 0.0.0.0 or :: listens on every interface.'),
     port: whole([0, PORT_MAX, 8080], 'Port to listen on; 0 picks a free one.'),
-    base_url: Type.String({
-      is: (text: string) => text === '' || isBaseUrl(text),
-      expected:
-        'empty, or an absolute http or https address without user name, query or fragment, such as https://api.example.com',
-      default: '',
-      description: 'Public address that clients use; empty means the listening address.',
-    }),
+    base_url: textOrNone(
+      isBaseUrl,
+      'empty, or an absolute http or https address without user name, query or fragment, such as https://api.example.com',
+      'Public address that clients use; empty means the listening address.',
+    ),
     trusted_proxies: listOf(
       {
         is: (text: string) => text === NO_PROXY || isAddressOrNetwork(text),
@@ -133,13 +131,11 @@ export const SETTINGS_SCHEMA = section({
       [0, 36_500, 0],
       'Days after which archived files are deleted, but none in the first hour after a start; 0 keeps them forever.',
     ),
-    earliest_time: Type.String({
-      is: (text: string) => text === '' || (/Z$/.test(text) && parseInstant(text) !== null),
-      expected: 'a time in UTC with Z, such as 2000-01-01T00:00:00Z, or nothing',
-      default: '',
-      description:
-        'A row with an earlier first_detected_at is a bad row. Empty: five years before the start of the window; of a backfill, before it is read.',
-    }),
+    earliest_time: textOrNone(
+      (text) => text.endsWith('Z') && parseInstant(text) !== null,
+      'a time in UTC with Z, such as 2000-01-01T00:00:00Z, or nothing',
+      'A row with an earlier first_detected_at is a bad row. Empty: five years before the start of the window; of a backfill, before it is read.',
+    ),
   }),
   photos: section({
     folder: pathSetting(
@@ -190,12 +186,11 @@ export const SETTINGS_SCHEMA = section({
       false,
       'Whether this machine follows the copy of another one and serves reads, until "wirewatch promote" makes it the writer.',
     ),
-    endpoint: Type.String({
-      pattern: '^(https?://[^\\s/@?#]+)?$',
-      expected: 'an address such as https://s3.example.org:9000, or nothing',
-      default: '',
-      description: 'Address of the S3 service; empty means that of Amazon.',
-    }),
+    endpoint: textOrNone(
+      (text) => /^https?:\/\/[^\s/@?#]+$/.test(text),
+      'an address such as https://s3.example.org:9000, or nothing',
+      'Address of the S3 service; empty means that of Amazon.',
+    ),
     region: Type.String({
       pattern: '^[A-Za-z0-9-]{1,64}$',
       expected: 'the name of a region, such as us-east-1',

@@ -17,7 +17,7 @@ import { keyUsage, readUsage } from '../limits/usage.ts';
 import { Refused } from '../refused.ts';
 import { documentText, listText } from '../text-layout.ts';
 import { DAY_MS, formatMs, HOUR_MS, parseDuration } from '../time.ts';
-import { hinted, required, value } from './member.ts';
+import { required, value } from './member.ts';
 import { KEY, KEY_MEMBERS, NEW_KEY, NEW_KEY_MEMBERS, TIME } from './members.ts';
 import { act, type Context, reading, requireChange } from './operation.ts';
 import { endNow, readEnding } from './urgent.ts';
@@ -91,10 +91,10 @@ export const KEYS = [
     members: {
       id: ID,
       ...KEY_MEMBERS,
-      account: hinted(
-        KEY_MEMBERS.account,
-        'account of the key, as a check; a key cannot move to another account',
-      ),
+      account: {
+        ...KEY_MEMBERS.account,
+        hint: 'account of the key, as a check; a key cannot move to another account',
+      },
     },
     result: KEY,
     examples: [
@@ -124,10 +124,10 @@ export const KEYS = [
         hint: `how long the old key keeps working, such as 7d, 12h, 30m or 0 (default: ${OVERLAP_DEFAULT_MS / DAY_MS}d)`,
         placeholder: 'time',
       }),
-      expires: hinted(
-        KEY_MEMBERS.expires,
-        'when the new key expires, or none (default: when the old key would have expired; required if the overlap is longer)',
-      ),
+      expires: {
+        ...KEY_MEMBERS.expires,
+        hint: 'when the new key expires, or none (default: when the old key would have expired; required if the overlap is longer)',
+      },
     },
     result: Type.Composite([NEW_KEY, Type.Object({ replaces: Type.String(), replaced_expires_at: TIME })]),
     examples: ['key rotate abcdefghij23', 'key rotate abcdefghij23 --overlap 12h --json'],

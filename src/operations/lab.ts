@@ -10,17 +10,7 @@ import { readPause } from '../ingest/operator-pause.ts';
 import { OAUTH_ERRORS, PROBLEMS } from '../problem-titles.ts';
 import { failed } from '../refused.ts';
 import { parseDuration, parseInstant, WINDOW_MS } from '../time.ts';
-import {
-  anyText,
-  choice,
-  hinted,
-  type Members,
-  required,
-  toggle,
-  type ValuesOf,
-  value,
-  whole,
-} from './member.ts';
+import { anyText, choice, type Members, required, toggle, type ValuesOf, value, whole } from './member.ts';
 import { act, type Description, reading } from './operation.ts';
 
 const CLOCK_MIN_MS = Date.UTC(2001);
@@ -230,7 +220,7 @@ const DESCRIPTIONS = {
   },
   'fault clear': {
     summary: 'remove a fault, or all of them; print what was removed',
-    members: { id: hinted(faultId('id of the fault'), 'id of the fault (default: all)') },
+    members: { id: faultId('id of the fault (default: all)') },
     examples: ['fault clear', 'fault clear f1'],
     form: { label: 'Remove', title: 'Remove fault', will: 'No request meets it any more.', fields: [] },
   },

@@ -140,14 +140,6 @@ export function required<Value>(member: Member<Value, false>): Member<Value, tru
   return { ...member, isRequired: true };
 }
 
-/** The same member with another hint: what its default is, for example. */
-export function hinted<Value, Required extends boolean>(
-  member: Member<Value, Required>,
-  hint: string,
-): Member<Value, Required> {
-  return { ...member, hint };
-}
-
 /**
  * Reads what an operation is given.
  * @throws Refused `invalid_request` with every problem: the member, what was expected and what was found

@@ -8,16 +8,16 @@ import type { KeySubscription } from '../auth/keys.ts';
 import { SCOPES } from '../auth/scopes.ts';
 import {
   integer,
+  matching,
   type Reading,
   read,
   readInstant,
   readName,
-  wholeNumber,
   wrong,
 } from '../config/option-values.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { zoneName } from '../time-zone.ts';
-import { hinted, list, onOrOff, required, value, whole } from './member.ts';
+import { list, onOrOff, required, value, whole } from './member.ts';
 
 /** Practically unlimited. */
 const DAILY_ROWS_MAX = 1_000_000_000_000;
@@ -63,10 +63,7 @@ function dailyRows(hint: string) {
 
 export const ACCOUNT_MEMBERS = {
   id: value(
-    (text): Reading<string> =>
-      /^[A-Za-z0-9._-]{1,64}$/.test(text)
-        ? read(text)
-        : wrong('an account id: 1 to 64 letters, digits, dots, dashes or underscores'),
+    matching(/^[A-Za-z0-9._-]{1,64}$/, 'an account id: 1 to 64 letters, digits, dots, dashes or underscores'),
     { hint: 'account id: letters, digits, dots, dashes and underscores', placeholder: 'id' },
   ),
   name: value(readName, { hint: 'name of the customer', placeholder: 'name' }),
@@ -86,7 +83,7 @@ export const NEW_ACCOUNT = {
 
 export const SUBSCRIPTION_MEMBERS = {
   id: whole(1, NUMBER_MAX, 'subscription id: a number, as in the exports', 'id'),
-  account: hinted(ACCOUNT_MEMBERS.id, 'account that the subscription belongs to'),
+  account: { ...ACCOUNT_MEMBERS.id, hint: 'account that the subscription belongs to' },
   name: value(readName, { hint: 'display name', placeholder: 'name' }),
   time_zone: value(
     (text): Reading<string> => {
@@ -109,7 +106,7 @@ export const NEW_SUBSCRIPTION = {
 };
 
 export const KEY_MEMBERS = {
-  account: hinted(ACCOUNT_MEMBERS.id, 'account that the key belongs to'),
+  account: { ...ACCOUNT_MEMBERS.id, hint: 'account that the key belongs to' },
   name: value(readName, { hint: 'name of the key', placeholder: 'name' }),
   scopes: someOf(SCOPES, `one or more of ${SCOPES.join(', ')}`, {
     hint: 'comma-separated scopes: detections:read (reports:read and exports:create are accepted, but no endpoint uses them yet)',
@@ -156,9 +153,10 @@ export function readKeySubscriptions(items: readonly string[]): Reading<KeySubsc
   const typesById = new Map<number, Set<ContentType> | null>();
   for (const item of items) {
     const [idText = '', type, ...more] = item.split(':');
-    const id = wholeNumber(idText, 1, NUMBER_MAX);
-    if (id === null || more.length > 0 || (type !== undefined && !isContentType(type)))
+    const number = integer(1, NUMBER_MAX)(idText);
+    if (number.kind === 'wrong' || more.length > 0 || (type !== undefined && !isContentType(type)))
       return wrong('subscriptions such as 7001, 7001:text or 7001:image');
+    const id = number.value;
     const types = typesById.get(id);
     if (typesById.has(id) && (types === null) !== (type === undefined))
       return wrong(`subscription ${id} either with or without a type, not both`);
@@ -169,10 +167,7 @@ export function readKeySubscriptions(items: readonly string[]): Reading<KeySubsc
   return read(
     [...typesById]
       .sort(([first], [other]) => first - other)
-      .map(([id, types]) => ({
-        id,
-        content_types: types && CONTENT_TYPES.filter((type) => types.has(type)),
-      })),
+      .map(([id, types]) => ({ id, content_types: types && CONTENT_TYPES.filter((one) => types.has(one)) })),
   );
 }
 

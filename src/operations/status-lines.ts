@@ -12,23 +12,20 @@ export type Line = readonly [
   mark?: 'done' | 'warning' | 'failed' | 'held' | undefined,
 ];
 
-interface IngestShown extends Pick<Status, 'exports'>, Readonly<Status['ingest']> {
-  readonly paused_since: string | null;
-  readonly unreadable: string | null;
+/** What the status says of the reading of files. */
+export function ingestOf({ health, database, ingest, exports }: Status) {
+  return { paused_since: health.paused_since, unreadable: database.unreadable, ...ingest, exports };
 }
 
 export function statusIngestLines(status: Status): Line[] {
-  const { ingest, exports, health, database, at } = status;
-  const { unreadable } = database;
-  const shown = { ...ingest, exports, paused_since: health.paused_since, unreadable };
-  return [...ingestLines(shown, Date.parse(at)), ...(unreadable === null ? heldLines(ingest) : [])];
+  const ingest = ingestOf(status);
+  const held = ingest.unreadable === null ? heldLines(ingest) : [];
+  return [...ingestLines(ingest, Date.parse(status.at)), ...held];
 }
 
 /** @param nowMs null: without how long ago */
-export function ingestLines(
-  { paused_since, unreadable, exports, ...ingest }: IngestShown,
-  nowMs: number | null,
-): Line[] {
+export function ingestLines(shown: ReturnType<typeof ingestOf>, nowMs: number | null): Line[] {
+  const { paused_since, unreadable, exports, ...ingest } = shown;
   if (unreadable !== null) return [['ingest', `detections.db cannot be read: ${unreadable}`, 'failed']];
   const { waiting, waiting_files, waits_for, reading, applying } = ingest;
   const reach = EXPORT_NAMES.map((name): Line => {

@@ -7,7 +7,14 @@ import { pasted } from '../setup/shell.ts';
 import { details, documentTable, joined } from '../text-layout.ts';
 import { type Context, reading } from './operation.ts';
 import type { Status } from './status.ts';
-import { ingestLines, keysText, type Line, statusIngestLines, systemLines } from './status-lines.ts';
+import {
+  ingestLines,
+  ingestOf,
+  keysText,
+  type Line,
+  statusIngestLines,
+  systemLines,
+} from './status-lines.ts';
 
 const FILES_LISTED = 10;
 
@@ -25,10 +32,7 @@ export const STATUS = reading('status', {
 });
 
 /** An alert, or what stands in place of those that only a running Wirewatch knows. */
-type Listed = Omit<AlertDocument, 'name' | 'since'> & {
-  readonly name: string;
-  readonly since: string | null;
-};
+type Listed = AlertDocument | ReturnType<typeof notRunning>;
 
 export const ALERT_LIST = reading('alert list', {
   summary: 'list the open alerts, urgent ones first. Exit code 1 if Wirewatch is not running',
@@ -52,22 +56,20 @@ export const INGEST_STATUS = reading('ingest status', {
 
 /** The part of the status that it shows, with the files processed last, the newest first. */
 async function readIngest(context: Context) {
-  const { running, health, ingest, exports, not_applied, database } = await readStatus(context);
-  const { unreadable } = database;
-  const db = unreadable === null ? context.detections() : null;
+  const status = await readStatus(context);
+  const { running, not_applied } = status;
+  const ingest = ingestOf(status);
+  const db = ingest.unreadable === null ? context.detections() : null;
   return {
     running,
-    paused_since: health.paused_since,
-    unreadable,
     ...ingest,
-    exports,
     files: db === null ? [] : newestFiles(db, FILES_LISTED).map(fileDocument),
     not_applied,
   };
 }
 type IngestStatus = Awaited<ReturnType<typeof readIngest>>;
 
-function notRunning({ folder, config }: Context): Listed {
+function notRunning({ folder, config }: Context) {
   const file = config.configFile === null ? '' : ` --config ${pasted(config.configFile)}`;
   return {
     name: 'appliance not running',
@@ -95,9 +97,11 @@ function alertText(name: string, at: string | null, detail: string): string {
 const FILES_SHOWN = 3;
 
 export function statusText(status: Status): string {
+  const { settings } = status;
+  const todo = settings?.what_to_do;
   const lines: readonly Line[] = [
     ['Wirewatch', applianceText(status)],
-    ...settingsLines(status),
+    ...(settings && todo ? [['settings', `${settingsText(settings)}. ${todo}`] as const] : []),
     ...statusIngestLines(status),
     ['keys', keysText(status)],
     ...systemLines(status),
@@ -112,25 +116,19 @@ export function statusText(status: Status): string {
   const isPartial = status.running
     ? ''
     : ' (only those that follow from the databases, because Wirewatch is not running)';
-  return [
+  return joined('\n', [
     details(lines),
     '',
     `Alerts${isPartial}`,
     ...(alerts.length === 0 ? ['  none'] : alerts),
     ...(files.length === 0 ? [] : ['', 'Latest files that were not applied', ...files]),
-  ]
-    .join('\n')
-    .concat('\n');
+    '',
+  ]);
 }
 
 function applianceText({ running, url }: Pick<Status, 'running' | 'url'>): string {
   if (!running) return 'not running; start it with: wirewatch serve';
   return url === null ? 'running' : `running, listening on ${url}`;
-}
-
-function settingsLines({ settings }: Status): Line[] {
-  if (settings === null || settings.what_to_do === null) return [];
-  return [['settings', `${settingsText(settings)}. ${settings.what_to_do}`]];
 }
 
 /** What is wrong with the configuration, or which settings of it are not in use yet. */

@@ -5,20 +5,15 @@ import { dropNames, holdRules } from '../config/load.ts';
 import { type Reading, read, readWindowStart } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
-import { type HeldFile, unanswering, unlistable } from '../drop/waiting-names.ts';
+import { unanswering, unlistable } from '../drop/waiting-names.ts';
 import { isAnswering } from '../health/disk.ts';
 import { heldFiles } from '../ingest/files/folder-scan.ts';
 import { failed, misused, reasonIfRefused } from '../refused.ts';
 import { listText } from '../text-layout.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../time.ts';
 import { findWindow, listWindows } from '../windows/ledger.ts';
-import {
-  type ResettableStatus,
-  statusPhrase,
-  WINDOW_STATUSES,
-  type WindowStatus,
-} from '../windows/window-states.ts';
-import { choice, hinted, list, required, toggle, value, whole } from './member.ts';
+import { type ResettableStatus, statusPhrase, WINDOW_STATUSES } from '../windows/window-states.ts';
+import { choice, list, required, toggle, value, whole } from './member.ts';
 import { TIME } from './members.ts';
 import { act, type Context, reading } from './operation.ts';
 
@@ -65,7 +60,7 @@ export const WINDOWS = [
   reading('window list', {
     summary: 'list windows and their status, the newest first, with the file that is held for each',
     members: {
-      export: hinted(EXPORT, 'newswire or imagewire (default: both)'),
+      export: { ...EXPORT, hint: 'newswire or imagewire (default: both)' },
       status: choice(WINDOW_STATUSES, { hint: 'only windows with this status', placeholder: 'status' }),
       limit: whole(1, WINDOWS_MAX, `list at most this many (default: ${WINDOWS_DEFAULT})`),
     },
@@ -174,8 +169,7 @@ function releaseOperation(release: Release) {
 }
 
 /** The files in the drop folder that wait for an operator. @throws Refused `failed` if it hangs */
-export async function heldIn(sources: Pick<Context, 'config' | 'detections'>): Promise<HeldFile[]> {
-  const { config, detections } = sources;
+export async function heldIn({ config, detections }: Pick<Context, 'config' | 'detections'>) {
   const { drop } = config.ingest;
   // Listing it would hold the thread, and with it every revocation.
   if (!(await isAnswering(drop))) throw failed(`${unanswering(drop)}, then try again.`);
@@ -258,7 +252,7 @@ function releasedText(
   }
 }
 
-function statusOf({ detections }: Context, exportName: ExportName, start: number): WindowStatus | undefined {
+function statusOf({ detections }: Context, exportName: ExportName, start: number) {
   const db = detections();
   return db === null ? undefined : findWindow(db, exportName, start)?.status;
 }
@@ -268,7 +262,9 @@ function nameOf(exportName: ExportName, start: number): string {
 }
 
 function readStarts(texts: readonly string[]): Reading<readonly number[]> {
-  const starts = texts.map(readWindowStart);
-  const wrong = starts.find((start) => start.kind === 'wrong');
-  return wrong ?? read([...new Set(starts.flatMap((start) => (start.kind === 'read' ? start.value : [])))]);
+  const starts = new Set<number>();
+  for (const reading of texts.map(readWindowStart))
+    if (reading.kind === 'read') starts.add(reading.value);
+    else return reading;
+  return read([...starts]);
 }

@@ -44,7 +44,10 @@ export function setUp({ data, config, flags, service }: SetupChoices) {
   const unit = place('unit', service.unit, unitText(terms));
   const { drop } = effective.ingest;
   const next = [
-    ...(unit.outcome === 'written' ? startSteps(terms, drop) : RESTART),
+    ...(unit.outcome === 'written'
+      ? startSteps(terms, drop)
+      : ['# After a change to these files, restart the service:', 'systemctl daemon-reload']),
+    'systemctl restart wirewatch',
     ...firstCommands(terms, drop, configuration.outcome === 'written'),
   ];
   return { files: [configuration, unit], next };
@@ -122,15 +125,8 @@ function startSteps(terms: UnitTerms, drop: string): string[] {
     '# Start the service at every boot, and now; one that is running is restarted:',
     'systemctl daemon-reload',
     'systemctl enable wirewatch',
-    'systemctl restart wirewatch',
   ];
 }
-
-const RESTART = [
-  '# After a change to these files, restart the service:',
-  'systemctl daemon-reload',
-  'systemctl restart wirewatch',
-];
 
 /** How commands name the installation and run as its user, for the first key and a check. */
 function firstCommands({ data, config, user, program }: UnitTerms, drop: string, isNew: boolean): string[] {
