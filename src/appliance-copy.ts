@@ -22,14 +22,7 @@ import { isDiskFull } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import type { DataFolder } from './store/folder.ts';
 import { readLogMark } from './store/log-mark.ts';
-import {
-  type CopyState,
-  copyVerifiedAt,
-  noteCopyVerified,
-  noteRole,
-  readRole,
-  roleOf,
-} from './store/role.ts';
+import { copyVerifiedAt, noteCopyVerified, noteRole, readRole, roleOf } from './store/role.ts';
 import { formatMs, HOUR_MS, MINUTE_MS, SECOND_MS } from './time.ts';
 import { WakeableTimer } from './wakeable-timer.ts';
 
@@ -207,7 +200,7 @@ export function createApplianceCopy(
       }),
     role: () => role,
     /** Null: there is none, or nothing was asked of it yet. */
-    state(): CopyState | null {
+    state() {
       if (to === '' || (running === null && contactMs === null && failure === null)) return null;
       return {
         to,

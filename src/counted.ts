@@ -11,10 +11,3 @@ export function grouped(count: number): string {
   // Not toLocaleString: its first call loads the data of all languages, which a short command would wait for.
   return isShort ? String(count) : String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }
-
-const GIB = 1024 ** 3;
-
-/** `69.2 of 252.0 GiB` */
-export function freeText(freeBytes: number, allBytes: number): string {
-  return `${(freeBytes / GIB).toFixed(1)} of ${(allBytes / GIB).toFixed(1)} GiB`;
-}

@@ -16,10 +16,8 @@ export const register = defineCommand({
   options: SETTING_OPTIONS,
   examples: ['check', 'check --data /var/lib/wirewatch --config /etc/wirewatch.toml --json'],
   async run(_values, self) {
-    const folder = commandFolder(self);
-    const config = configured(self);
     const readStatus = async () => (await operate(self, STATUS, {})).value as Status;
-    const findings = await checkInstallation(folder, config, readStatus);
+    const findings = await checkInstallation(commandFolder(self), configured(self), readStatus);
     return {
       value: findings,
       text: findingsText(findings),

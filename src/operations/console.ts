@@ -1,12 +1,11 @@
 /** Links into the console of the running Wirewatch, and the end of all its sessions. */
 import { actorText } from '../auth/actor.ts';
-import { noteOperation } from '../auth/audit.ts';
 import { LINK_MS, makeTicket } from '../auth/console-sessions.ts';
 import { readName } from '../config/option-values.ts';
 import { failed, misused } from '../refused.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
 import { toggle, value } from './member.ts';
-import { act, type Context } from './operation.ts';
+import { act, type Context, noted } from './operation.ts';
 import type { Outcome } from './problem.ts';
 
 export const CONSOLE_OPERATIONS = [
@@ -22,7 +21,7 @@ export const CONSOLE_OPERATIONS = [
       if (!end_all) return linkInto(context, as, read_only ?? false);
       if (as !== undefined || read_only !== undefined)
         throw misused('--end-all makes no link: leave out --as and --read-only.');
-      if (mayNote(context)) context.change((access) => noteOperation(access, { kind: 'console-end-all' }));
+      if (mayNote(context)) noted(context, { kind: 'console-end-all' });
       // Of one that does not run, they ended with it.
       context.running?.endSessions();
       return {
@@ -50,8 +49,7 @@ function linkInto(context: Context, as: string | undefined, read_only: boolean) 
     throw failed('the console is off. Set [admin] port, 9464 for example, and restart Wirewatch.');
   const { url } = live.console;
   const by = { ...context.by, ...(as !== undefined && { as }) };
-  const asked = { kind: 'console-link', as: as ?? null, read_only };
-  if (mayNote(context)) context.change((access) => noteOperation(access, asked));
+  if (mayNote(context)) noted(context, { kind: 'console-link', as: as ?? null, read_only });
   const nowMs = Date.now();
   const link = makeTicket({ by, read_only }, nowMs);
   context.running?.remember(link);

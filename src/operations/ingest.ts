@@ -1,6 +1,5 @@
 /** Reading of dropped files: a pause, and reading archived files again; rewriting the log. */
 import { listAccounts } from '../auth/accounts.ts';
-import { noteOperation } from '../auth/audit.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { counted, grouped } from '../counted.ts';
 import { pauseIngest, resumeIngest } from '../ingest/operator-pause.ts';
@@ -8,7 +7,7 @@ import type { ReplayCounts } from '../ingest/threads/ingest-messages.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { instant, requireSpan } from './member.ts';
-import { act } from './operation.ts';
+import { act, noted } from './operation.ts';
 
 export const INGEST = [
   act('ingest replay', {
@@ -33,9 +32,7 @@ export const INGEST = [
     ],
     async run(context, { from = 0, to = Number.MAX_SAFE_INTEGER }) {
       requireSpan(from, to);
-      const request = { kind: 'replay', from, to } as const;
-      context.change((access) => noteOperation(access, request));
-      const counts = await context.ingest(request);
+      const counts = await context.ingest(noted(context, { kind: 'replay', from, to }));
       return { value: counts, done: replayText(counts), failed: counts.unreadable.length > 0 };
     },
   }),
@@ -101,9 +98,7 @@ the database has. If it refuses, restore a backup.`,
   },
   job: () => [''],
   async run(context) {
-    const request = { kind: 'compact' } as const;
-    context.change((access) => noteOperation(access, request));
-    const compacted = await context.ingest(request);
+    const compacted = await context.ingest(noted(context, { kind: 'compact' }));
     const { entry, detections, versions, bytes, bytes_before, damage } = compacted;
     return {
       value: compacted,

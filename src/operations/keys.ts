@@ -1,16 +1,7 @@
 /** The API keys of clients. Changes apply to the next request. */
 import { Type } from '@sinclair/typebox';
 import { createKey, parseKey } from '../auth/key-form.ts';
-import {
-  addKey,
-  getKey,
-  type Key,
-  keyDocument,
-  listKeys,
-  revokeKey,
-  rotateKey,
-  setKey,
-} from '../auth/keys.ts';
+import { addKey, getKey, keyDocument, listKeys, revokeKey, rotateKey, setKey } from '../auth/keys.ts';
 import { listeningUrl } from '../config/listening.ts';
 import { type Reading, read, readKeyId, wrong } from '../config/option-values.ts';
 import { keyUsage, readUsage } from '../limits/usage.ts';
@@ -220,7 +211,7 @@ export function keyDocuments({ folder, nowMs }: Pick<Context, 'folder' | 'nowMs'
   const written = readUsage(folder.usage);
   // By key id; null if the file cannot be read.
   const usage = written && keyUsage(written, nowMs);
-  return (key: Key) => {
+  return (key: ReturnType<typeof getKey>) => {
     const { last_used_at = null, rows_today = 0 } = usage?.get(key.id) ?? {};
     return {
       ...keyDocument(key, nowMs),

@@ -45,11 +45,9 @@ export type ValuesOf<Own extends Members> = {
   readonly [Name in RequiredOf<Own>]: ValueOf<Own[Name]>;
 } & { readonly [Name in Exclude<keyof Own, RequiredOf<Own>>]?: ValueOf<Own[Name]> };
 
-interface Described {
-  readonly hint: string;
-  readonly placeholder?: string;
-  readonly schema?: TSchema;
-  readonly isSecret?: boolean;
+interface Described
+  extends Pick<Member, 'hint'>,
+    Partial<Pick<Member, 'placeholder' | 'schema' | 'isSecret'>> {
   /** The text that null stands for; without it, null is wrong. */
   readonly none?: string | null;
 }
@@ -133,7 +131,7 @@ export function onOrOff(described: Pick<Described, 'hint' | 'placeholder'>): Mem
 
 /** Off unless it is given: on the command line an option without a value. */
 export function toggle(hint: string): Member<boolean, false> {
-  return { ...onOrOff({ hint }), placeholder: null };
+  return onOrOff({ hint, placeholder: null });
 }
 
 export function required<Value>(member: Member<Value, false>): Member<Value, true> {

@@ -6,15 +6,7 @@ import { Type } from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
 import type { KeySubscription } from '../auth/keys.ts';
 import { SCOPES } from '../auth/scopes.ts';
-import {
-  integer,
-  matching,
-  type Reading,
-  read,
-  readInstant,
-  readName,
-  wrong,
-} from '../config/option-values.ts';
+import { matching, type Reading, read, readInstant, readName, wrong } from '../config/option-values.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { zoneName } from '../time-zone.ts';
 import { list, onOrOff, required, value, whole } from './member.ts';
@@ -57,8 +49,8 @@ function someOf<Word extends string>(
 
 /** @param hint what it limits, and what `none` means */
 function dailyRows(hint: string) {
-  const schema = ROWS_OR_NULL;
-  return value(orNone(integer(1, DAILY_ROWS_MAX)), { hint, placeholder: 'number', schema, none: NONE });
+  const rows = whole(1, DAILY_ROWS_MAX, hint);
+  return value(orNone(rows.read), { ...rows, schema: ROWS_OR_NULL, none: NONE });
 }
 
 export const ACCOUNT_MEMBERS = {
@@ -153,7 +145,7 @@ export function readKeySubscriptions(items: readonly string[]): Reading<KeySubsc
   const typesById = new Map<number, Set<ContentType> | null>();
   for (const item of items) {
     const [idText = '', type, ...more] = item.split(':');
-    const number = integer(1, NUMBER_MAX)(idText);
+    const number = SUBSCRIPTION_MEMBERS.id.read(idText);
     if (number.kind === 'wrong' || more.length > 0 || (type !== undefined && !isContentType(type)))
       return wrong('subscriptions such as 7001, 7001:text or 7001:image');
     const id = number.value;

@@ -4,6 +4,7 @@
  */
 import type { TSchema } from '@sinclair/typebox';
 import type { Actor } from '../auth/actor.ts';
+import { noteOperation } from '../auth/audit.ts';
 import type { Ticket } from '../auth/console-sessions.ts';
 import type { Ended } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
@@ -168,6 +169,15 @@ export function pathOf({ name }: Pick<Operation, 'name'>): string {
 /** Whether only a lab does it. */
 export function isOfLab({ name }: Pick<Operation, 'name'>): boolean {
   return name.startsWith('lab ');
+}
+
+/** The audit trail notes what is asked for. @returns the request */
+export function noted<const Request extends { readonly kind: string }>(
+  { change }: Context,
+  request: Request,
+) {
+  change((access) => noteOperation(access, request));
+  return request;
 }
 
 /** @throws Refused `invalid_request` if nothing is to be changed */

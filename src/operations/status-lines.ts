@@ -1,5 +1,5 @@
 /** The status document as lines, for the command and for the console: what each says, and how it looks. Pure. */
-import { counted, freeText, grouped } from '../counted.ts';
+import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import type { Reach } from '../windows/reach.ts';
@@ -19,8 +19,13 @@ export function ingestOf({ health, database, ingest, exports }: Status) {
 
 export function statusIngestLines(status: Status): Line[] {
   const ingest = ingestOf(status);
-  const held = ingest.unreadable === null ? heldLines(ingest) : [];
-  return [...ingestLines(ingest, Date.parse(status.at)), ...held];
+  const lines = ingestLines(ingest, Date.parse(status.at));
+  const { held, held_files } = ingest;
+  const [first] = held_files;
+  if (ingest.unreadable !== null || first === undefined) return lines;
+  // With the command for the first one; `ingest status` lists the others.
+  const more = held === 1 ? '' : ` and ${counted(held - 1, 'more file')}`;
+  return [...lines, ['held', `${first.file}${more}: ${first.reason}. ${first.what_to_do}`, 'held']];
 }
 
 /** @param nowMs null: without how long ago */
@@ -53,13 +58,6 @@ export function ingestLines(shown: ReturnType<typeof ingestOf>, nowMs: number | 
   ];
 }
 
-/** The first file that waits for an operator, with its command; `ingest status` lists the others. */
-function heldLines({ held, held_files: [first] }: Status['ingest']): Line[] {
-  if (first === undefined) return [];
-  const more = held === 1 ? '' : ` and ${counted(held - 1, 'more file')}`;
-  return [['held', `${first.file}${more}: ${first.reason}. ${first.what_to_do}`, 'held']];
-}
-
 /** @param ago how long ago that was, in words; empty to leave it out */
 export function reachText({ newest_done, not_read }: Reach, ago = ''): string {
   const done = newest_done === null ? 'no window finished yet' : `read up to ${newest_done}${ago}`;
@@ -86,10 +84,12 @@ const ROLES = {
   superseded: 'superseded: another machine took over',
 } as const;
 
+const gib = (bytes: number) => (bytes / 1024 ** 3).toFixed(1);
+
 export function systemLines(status: Status): Line[] {
   return [
     ...status.disks.map(({ folder, free_bytes, bytes, low }): Line => {
-      const free = `${freeText(free_bytes, bytes)} free`;
+      const free = `${gib(free_bytes)} of ${gib(bytes)} GiB free`;
       return low
         ? ['disk', `${free}, getting full (${folder})`, 'warning']
         : ['disk', `${free} (${folder})`, 'done'];

@@ -7,14 +7,7 @@ import { pasted } from '../setup/shell.ts';
 import { details, documentTable, joined } from '../text-layout.ts';
 import { type Context, reading } from './operation.ts';
 import type { Status } from './status.ts';
-import {
-  ingestLines,
-  ingestOf,
-  keysText,
-  type Line,
-  statusIngestLines,
-  systemLines,
-} from './status-lines.ts';
+import { ingestLines, ingestOf, keysText, statusIngestLines, systemLines } from './status-lines.ts';
 
 const FILES_LISTED = 10;
 
@@ -99,13 +92,6 @@ const FILES_SHOWN = 3;
 export function statusText(status: Status): string {
   const { settings } = status;
   const todo = settings?.what_to_do;
-  const lines: readonly Line[] = [
-    ['Wirewatch', applianceText(status)],
-    ...(settings && todo ? [['settings', `${settingsText(settings)}. ${todo}`] as const] : []),
-    ...statusIngestLines(status),
-    ['keys', keysText(status)],
-    ...systemLines(status),
-  ];
   const alerts = status.alerts.map(
     ({ name, page_worthy, since: at, detail }) =>
       `  ${page_worthy ? 'NOW' : '   '}  ${alertText(name, at, detail)}`,
@@ -117,7 +103,13 @@ export function statusText(status: Status): string {
     ? ''
     : ' (only those that follow from the databases, because Wirewatch is not running)';
   return joined('\n', [
-    details(lines),
+    details([
+      ['Wirewatch', applianceText(status)],
+      ...(settings && todo ? [['settings', `${settingsText(settings)}. ${todo}`] as const] : []),
+      ...statusIngestLines(status),
+      ['keys', keysText(status)],
+      ...systemLines(status),
+    ]),
     '',
     `Alerts${isPartial}`,
     ...(alerts.length === 0 ? ['  none'] : alerts),
@@ -143,14 +135,10 @@ function notAppliedText({ file, report }: Status['not_applied'][number], { alert
 }
 
 function ingestText(status: IngestStatus): string {
-  const lines: readonly Line[] = [
-    ['Wirewatch', applianceText({ ...status, url: null })],
-    ...ingestLines(status, null),
-  ];
   const shown = new Set(status.files.map(({ number }) => number));
   const failures = status.not_applied.filter(({ number }) => !shown.has(number));
   return joined('\n\n', [
-    details(lines),
+    details([['Wirewatch', applianceText({ ...status, url: null })], ...ingestLines(status, null)]),
     status.held_files.length > 0 &&
       `Files that are held until you reset or accept their window (${grouped(status.held)}):\n${documentTable(status.held_files, ['file', 'reason', 'what_to_do'])}`,
     failures.length > 0 &&

@@ -17,12 +17,7 @@ import { type AlertDocument, type AlertName, alertDocument, inOrder } from '../h
 import { diskFolders, disksOf, isAnswering } from '../health/disk.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { evaluateHealth, type Health } from '../health/rules.ts';
-import {
-  applyingFiles,
-  type FileRecord,
-  fileDocument,
-  filesNotApplied,
-} from '../ingest/files/file-record.ts';
+import { applyingFiles, fileDocument, filesNotApplied } from '../ingest/files/file-record.ts';
 import { heldReason, knownFiles, releaseCommand } from '../ingest/files/folder-scan.ts';
 import { readPause } from '../ingest/operator-pause.ts';
 import { readScrubRecord } from '../log/scrub-findings.ts';
@@ -216,7 +211,9 @@ function waitsFor(role: Role, running: boolean, paused: string | null, alerts: r
   return alert ? { reason: `${alert.name}: ${alert.detail}`, what_to_do: alert.what_to_do } : null;
 }
 
-function whatToDo(held: HeldBy, { name, export: exportName, window_start, outcome }: FileRecord): string {
+type NotApplied = ReturnType<typeof filesNotApplied>[number];
+
+function whatToDo(held: HeldBy, { name, export: exportName, window_start, outcome }: NotApplied): string {
   if (outcome === 'refused')
     return 'Drop it again under a valid name, or delete it from refused/ if it was dropped by mistake.';
   const fix = `Fix the file and drop it again. For its errors, run: wirewatch ingest explain ${name}`;

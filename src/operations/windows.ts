@@ -1,6 +1,5 @@
 /** The ten-minute windows of the exports: which were read, which failed, and which are read after all. */
 import { Type } from '@sinclair/typebox';
-import { noteOperation } from '../auth/audit.ts';
 import { dropNames, holdRules } from '../config/load.ts';
 import { type Reading, read, readWindowStart } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
@@ -15,7 +14,7 @@ import { findWindow, listWindows } from '../windows/ledger.ts';
 import { type ResettableStatus, statusPhrase, WINDOW_STATUSES } from '../windows/window-states.ts';
 import { choice, list, required, toggle, value, whole } from './member.ts';
 import { TIME } from './members.ts';
-import { act, type Context, reading } from './operation.ts';
+import { act, type Context, noted, reading } from './operation.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;
@@ -34,6 +33,7 @@ const WINDOW = Type.Object({
   file: Type.Union([Type.Integer(), Type.Null()]),
   held_file: Type.Union([Type.String(), Type.Null()]),
 });
+const LISTED = ['export', 'window_start', 'status', 'since', 'file', 'held_file'] as const;
 const RELEASES = [
   {
     name: 'reset',
@@ -85,14 +85,7 @@ export const WINDOWS = [
       }));
       return { value };
     },
-    text: listText('No windows match. The list starts with the first window that is read.', [
-      'export',
-      'window_start',
-      'status',
-      'since',
-      'file',
-      'held_file',
-    ]),
+    text: listText('No windows match. The list starts with the first window that is read.', LISTED),
   }),
   ...RELEASES.map(releaseOperation),
   act('window expect', {
@@ -118,8 +111,7 @@ export const WINDOWS = [
       if (start < context.nowMs - EXPECTED_MS_MAX)
         throw misused(`the window ${from} is too long ago: expected one of the last five years`);
       const request = { kind: 'expect', export: exportName, window_start: start } as const;
-      context.change((access) => noteOperation(access, request));
-      const { forgotten } = await context.ingest(request);
+      const { forgotten } = await context.ingest(noted(context, request));
       const earlier =
         forgotten === 0
           ? ''
@@ -223,8 +215,7 @@ async function released(
   const request = isDismissed
     ? ({ kind: 'dismiss', ...window } as const)
     : ({ kind: 'reset', ...window, from } as const);
-  context.change((access) => noteOperation(access, request));
-  const answer = await context.ingest(request).catch((error: unknown) => {
+  const answer = await context.ingest(noted(context, request)).catch((error: unknown) => {
     if (!isList) throw error;
     return { file: null, outcome: null, reason: reasonIfRefused(error) };
   });

@@ -89,8 +89,8 @@ test('damage, a lost secret, open permissions and an invalid certificate are fou
   withAccount(async (data, folder) => {
     writeFileSync(join(data, 'secret'), 'short', { mode: 0o600 });
     chmodSync(data, 0o755);
-    const database = readFileSync(join(data, 'access.db'));
-    writeFileSync(join(data, 'access.db'), database.fill(0xff, 0, 4096));
+    const access = join(data, 'access.db');
+    writeFileSync(access, readFileSync(access).fill(0xff, 0, 4096));
     writeFileSync(join(folder, 'none.pem'), 'nothing');
     const file = join(folder, 'tls.toml');
     const tls = 'tls_certificate = "none.pem"\ntls_key = "none.pem"\n';
@@ -332,8 +332,7 @@ test('settings that a running Wirewatch does not use yet are named, without secr
 
 test('a proxy that is not trusted is reported', () =>
   inFolder(async (folder) => {
-    const settings = { WIREWATCH_SERVER_TRUSTED_PROXIES: 'none' };
-    await using running = await serve(join(folder, 'data'), [], settings);
+    await using running = await serve(join(folder, 'data'), [], { WIREWATCH_SERVER_TRUSTED_PROXIES: 'none' });
     await fetch(`${running.url}/v1/me`, { headers: { 'x-forwarded-for': '198.51.100.1' } });
     await running.logged('the alert', ({ alert }) => alert === 'proxy not trusted');
   }));

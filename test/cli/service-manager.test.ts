@@ -22,9 +22,7 @@ function serve(folder: string, env: Readonly<Record<string, string>>): RunningPr
 }
 
 /** Listens in place of systemd. */
-function receive(
-  use: (folder: string, socket: string, words: () => string[]) => Promise<void>,
-): Promise<void> {
+function receive(use: (folder: string, socket: string, words: () => string[]) => Promise<void>) {
   return inFolder(async (folder) => {
     const socket = path.join(folder, 'notify');
     const receiver = spawn('python3', ['-c', RECEIVE, socket], { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -99,8 +99,7 @@ for (const way of ['a command on a running appliance', 'a request', 'a command o
       const anyStatus = name === 'alert list';
       const command = () => installation.cli([...argsOf(operation, given), '--json'], { anyStatus });
       const value = way === 'a request' ? (await ui.act(name, given)).value : JSON.parse(command().stdout);
-      const isRight = Value.Check(operation.result ?? Type.Unknown(), value);
-      assert.ok(isRight, `${name}: ${JSON.stringify(value)}`);
+      assert.ok(Value.Check(operation.result ?? Type.Unknown(), value), `${name}: ${JSON.stringify(value)}`);
     }
   });
 
@@ -191,10 +190,9 @@ test('an appliance that ends in the middle of its answer is said to have ended',
       response.write('{"outcome":{"value":[{"id":"ac', () => response.destroy());
     });
     await new Promise<void>((resolve) => server.listen(join(folder, 'control.sock'), resolve));
-    const asked = await runBeside(['account', 'list', '--data', folder]);
-    server.close();
     const said = /^wirewatch: Wirewatch ended before it had answered\. Whether account list was done/;
-    assertFailed(asked, 1, said);
+    assertFailed(await runBeside(['account', 'list', '--data', folder]), 1, said);
+    server.close();
   }));
 
 test('a command whose connection is reset by an appliance that stops works on the stopped installation', () =>

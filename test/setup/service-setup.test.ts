@@ -1,16 +1,7 @@
 /** `wirewatch setup`: the files that it writes, the unit among them, those that exist, and the steps that it prints. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { loadConfig } from '../../src/config/load.ts';
@@ -21,6 +12,7 @@ import { assertFailed, runToEnd, succeed } from '../support/command.ts';
 import { without } from '../support/installed.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { testFolder } from '../support/test-folder.ts';
+import { words } from '../support/words.ts';
 
 const DATA = '/var/lib/wirewatch';
 /** A program that exists on every system, and is not in a home folder. */
@@ -66,8 +58,7 @@ const commandsOf = ({ next }: Result) => next.filter((line) => !line.startsWith(
 test('writes the configuration and the unit; a second run changes nothing, not even an edited unit', () => {
   const places = newPlaces();
   const { config, unit } = places;
-  const options = ['--drop', '/srv/exports', '--port', '9000', '--host', '::'];
-  options.push('--base-url', 'https://d.example.org/');
+  const options = words('--drop /srv/exports --port 9000 --host :: --base-url https://d.example.org/');
   assert.deepEqual(outcomes(setup(places, ...options)), ['configuration written', 'unit written']);
   const { server, ingest } = loadConfig({ flags: {}, env: {}, file: config, dataFolder: DATA });
   const { host, port, base_url } = server;
@@ -203,7 +194,7 @@ test('an invalid configuration stops it, with nothing written', () => {
   mkdirSync(path.dirname(places.config), { recursive: true });
   writeFileSync(places.config, '[server]\nport = "x"\n');
   assertFailed(runSetup(places), 78, /\[server\] port: expected a whole number/);
-  assert.equal(existsSync(places.unit), false);
+  assert.throws(() => readFileSync(places.unit), { code: 'ENOENT' });
 });
 
 test('what cannot work is refused, with a hint', () => {
@@ -231,7 +222,7 @@ test('without permission, it says what to do, and leaves nothing', {
 
 const TERMS = {
   program: ['/usr/local/bin/wirewatch'],
-  data: '/var/lib/wirewatch',
+  data: DATA,
   config: '/etc/wirewatch/wirewatch.toml',
   user: 'wirewatch',
   needed: [],
