@@ -53,9 +53,10 @@ export function reportStaleSpare(log: Logger, reason: string): void {
 
 function createConfigured(
   access: Database,
-  { seeds, readable_by_all }: ReturnType<typeof readSecretFiles>,
+  configured: ReturnType<typeof readSecretFiles>,
   log: Logger,
 ): void {
+  const { seeds, readable_by_all } = configured;
   if (readable_by_all.length > 0)
     log.warn({ files: readable_by_all }, 'these secret files can be read by every user of this machine');
   const what = 'missing entries of the configuration';

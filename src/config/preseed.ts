@@ -81,16 +81,21 @@ export function readPreseed(
   const subscriptions = entriesOf('subscriptions', NEW_SUBSCRIPTION).map(
     ({ account: account_id, ...terms }) => ({ account_id, ...terms }),
   );
-  const keys = entriesOf('keys', KEY, checkSource).map((entry) => keyOf(entry, file, prefix));
+  const keys = entriesOf('keys', KEY, checkSource).map(
+    ({ id = '', hash = Buffer.of(), secret_file, ...members }): SeedKey | KeyInFile => {
+      const { account: account_id, expires: expires_at, allow_address: allow_addresses, ...terms } = members;
+      const key = { account_id, expires_at, allow_addresses, ...terms };
+      return secret_file === undefined
+        ? { prefix, ...key, id, hash }
+        : { ...key, id: id || null, secret_file: path.resolve(path.dirname(file), secret_file) };
+    },
+  );
   findDuplicates(accounts, problems);
   findDuplicates(subscriptions, problems);
   return { accounts, subscriptions, keys };
 }
 
-function findDuplicates(
-  entries: readonly { readonly id: string | number; readonly place: string }[],
-  problems: string[],
-): void {
+function findDuplicates(entries: readonly (Placed & { id: string | number })[], problems: string[]): void {
   const placeById = new Map<string | number, string>();
   for (const { id, place } of entries) {
     const before = placeById.get(id);
@@ -111,18 +116,6 @@ function checkSource(entry: object, complain: Complain): void {
       'hash',
       'missing: give the hash that "wirewatch key generate" prints, or secret_file, a file that contains the complete key',
     );
-}
-
-function keyOf(
-  { id = '', hash = Buffer.of(), secret_file, ...members }: ValuesOf<typeof KEY> & Placed,
-  file: string,
-  prefix: string,
-): SeedKey | KeyInFile {
-  const { account: account_id, expires: expires_at, allow_address: allow_addresses, ...terms } = members;
-  const key = { account_id, expires_at, allow_addresses, ...terms };
-  return secret_file === undefined
-    ? { prefix, ...key, id, hash }
-    : { ...key, id: id || null, secret_file: path.resolve(path.dirname(file), secret_file) };
 }
 
 function readHash(text: string): Reading<Buffer> {

@@ -36,9 +36,7 @@ const pathSetting = (description: string) =>
 const hostSetting = (description: string) =>
   Type.String({ is: isAddress, expected: HOST_EXPECTED, default: '127.0.0.1', description });
 
-type Range = readonly [minimum: number, maximum: number, usual: number];
-
-const whole = ([minimum, maximum, usual]: Range, description: string) =>
+const whole = ([minimum, maximum, usual]: readonly [number, number, number], description: string) =>
   Type.Integer({ minimum, maximum, default: usual, description });
 
 const either = (usual: boolean, description: string) => Type.Boolean({ default: usual, description });

@@ -49,11 +49,8 @@ export function followersOf(db: Database, { active, usage, subscriptions }: Acti
   });
 }
 
-export function keysDocument(
-  { active, usage, unreadable }: ActiveKeys,
-  followers: ReturnType<typeof followersOf>,
-  nowMs: number,
-) {
+export function keysDocument(keys: ActiveKeys, followers: ReturnType<typeof followersOf>, nowMs: number) {
+  const { active, usage, unreadable } = keys;
   const uses = active.flatMap(({ id }) => usage.get(id)?.last_used_at ?? []);
   return {
     active: active.length,

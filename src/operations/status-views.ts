@@ -60,7 +60,6 @@ async function readIngest(context: Context) {
     not_applied,
   };
 }
-type IngestStatus = Awaited<ReturnType<typeof readIngest>>;
 
 function notRunning({ folder, config }: Context) {
   const file = config.configFile === null ? '' : ` --config ${pasted(config.configFile)}`;
@@ -134,7 +133,7 @@ function notAppliedText({ file, report }: Status['not_applied'][number], { alert
   return alerts.some(({ detail }) => detail.includes(reason)) ? file : `${file}: ${reason}`;
 }
 
-function ingestText(status: IngestStatus): string {
+function ingestText(status: Awaited<ReturnType<typeof readIngest>>): string {
   const shown = new Set(status.files.map(({ number }) => number));
   const failures = status.not_applied.filter(({ number }) => !shown.has(number));
   return joined('\n\n', [

@@ -10,7 +10,7 @@ import { heldFiles } from '../ingest/files/folder-scan.ts';
 import { failed, misused, reasonIfRefused } from '../refused.ts';
 import { listText } from '../text-layout.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../time.ts';
-import { findWindow, listWindows } from '../windows/ledger.ts';
+import { type ExportWindow, findWindow, listWindows } from '../windows/ledger.ts';
 import { type ResettableStatus, statusPhrase, WINDOW_STATUSES } from '../windows/window-states.ts';
 import { choice, list, required, toggle, value, whole } from './member.ts';
 import { TIME } from './members.ts';
@@ -55,6 +55,7 @@ const RELEASES = [
   },
 ] as const;
 type Release = (typeof RELEASES)[number];
+type Window = Pick<ExportWindow, 'export' | 'window_start'>;
 
 export const WINDOWS = [
   reading('window list', {
@@ -69,19 +70,17 @@ export const WINDOWS = [
     examples: ['window list', 'window list newswire --status failed'],
     readsDrop: true,
     async run(context, { export: exportName = null, status = null, limit = WINDOWS_DEFAULT }) {
-      const held = new Map(
-        (await heldIn(context)).map(({ file }) => [nameOf(file.export, file.window_start), file.name]),
-      );
+      const held = new Map((await heldIn(context)).map(({ file }) => [nameOf(file), file.name]));
       const db = context.detections();
       const windows = db === null ? [] : listWindows(db, { export: exportName, status, limit });
-      const value = windows.map(({ export: name, window_start, status, since, file }) => ({
-        export: name,
-        window_start: formatMs(window_start),
-        window_end: formatMs(window_start + WINDOW_MS),
-        status,
-        since: formatMs(since),
-        file,
-        held_file: held.get(nameOf(name, window_start)) ?? null,
+      const value = windows.map((window) => ({
+        export: window.export,
+        window_start: formatMs(window.window_start),
+        window_end: formatMs(window.window_start + WINDOW_MS),
+        status: window.status,
+        since: formatMs(window.since),
+        file: window.file,
+        held_file: held.get(nameOf(window)) ?? null,
       }));
       return { value };
     },
@@ -103,7 +102,7 @@ export const WINDOWS = [
       title: 'Expect windows only from',
       will: 'Windows before this one no longer count as missing or abandoned. Later ones are checked at once.',
     },
-    job: ({ export: exportName, start }) => [nameOf(exportName, start)],
+    job: ({ export: exportName, start: window_start }) => [nameOf({ export: exportName, window_start })],
     async run(context, { export: exportName, start }) {
       const from = formatMs(start);
       if (start > context.nowMs)
@@ -138,17 +137,18 @@ function releaseOperation(release: Release) {
     readsDrop: true,
     form: { label, will, fields: [] },
     job: ({ export: exportName, start = [] }) => [
-      start.map((startText) => nameOf(exportName, startText)).join(', ') || exportName,
+      start.map((window_start) => nameOf({ export: exportName, window_start })).join(', ') || exportName,
     ],
     async run(context, { export: exportName, start: named = [], all = false }) {
       if (named.length > 0 === all)
         throw misused('expected either the start of a window, or of several, or --all');
       const starts = all ? await heldStarts(context, exportName, from) : named;
+      const windows = starts.map((window_start) => ({ export: exportName, window_start }));
       // All before the first: a mistyped start changes nothing.
-      for (const start of starts) requireStatus(context, release, exportName, start);
+      for (const window of windows) requireStatus(context, release, window);
       const isList = all || named.length > 1;
       const documents: ReleasedWindow[] = [];
-      for (const start of starts) documents.push(await released(context, from, exportName, start, isList));
+      for (const window of windows) documents.push(await released(context, from, window, isList));
       return {
         value: isList ? documents : documents[0],
         done:
@@ -178,40 +178,26 @@ async function heldStarts(context: Context, exportName: ExportName, from: Resett
 }
 
 /** @throws Refused `failed` if the release is not for windows with the status of this one; names the one that is */
-function requireStatus(
-  context: Context,
-  { name, from, only }: Release,
-  exportName: ExportName,
-  start: number,
-): void {
-  const status = statusOf(context, exportName, start);
+function requireStatus(context: Context, { name, from, only }: Release, window: Window): void {
+  const status = statusOf(context, window);
   if (status === from || (name === 'accept' && status === 'failed')) return;
-  const window = nameOf(exportName, start);
   const right = RELEASES.find((release) => release.from === status);
   const next =
     right === undefined
-      ? `See: wirewatch window list ${exportName} --status ${from}`
-      : `Run: wirewatch window ${right.name} ${window}`;
-  throw failed(`the window ${window} ${statusPhrase(status)}: ${only}. ${next}`);
+      ? `See: wirewatch window list ${window.export} --status ${from}`
+      : `Run: wirewatch window ${right.name} ${nameOf(window)}`;
+  throw failed(`the window ${nameOf(window)} ${statusPhrase(status)}: ${only}. ${next}`);
 }
 
 type ReleasedWindow = Awaited<ReturnType<typeof released>>;
 
 /**
  * Reads a window, or does without the file of a failed one.
- * @param start epoch milliseconds
  * @param isList among several: a refusal is told, and the next ones are tried
  * @returns what became of it; `file` and `outcome` are null if nothing was read
  */
-async function released(
-  context: Context,
-  from: ResettableStatus,
-  exportName: ExportName,
-  start: number,
-  isList: boolean,
-) {
-  const window = { export: exportName, window_start: start };
-  const isDismissed = from === 'abandoned' && statusOf(context, exportName, start) === 'failed';
+async function released(context: Context, from: ResettableStatus, window: Window, isList: boolean) {
+  const isDismissed = from === 'abandoned' && statusOf(context, window) === 'failed';
   const request = isDismissed
     ? ({ kind: 'dismiss', ...window } as const)
     : ({ kind: 'reset', ...window, from } as const);
@@ -219,16 +205,14 @@ async function released(
     if (!isList) throw error;
     return { file: null, outcome: null, reason: reasonIfRefused(error) };
   });
-  const status = statusOf(context, exportName, start);
+  const status = statusOf(context, window);
   const result = answer ?? { file: null, outcome: 'dismissed', reason: null };
-  return { export: exportName, window_start: formatMs(start), status, ...result };
+  return { export: window.export, window_start: formatMs(window.window_start), status, ...result };
 }
 
-function releasedText(
-  { export: name, window_start, status, file, outcome, reason }: ReleasedWindow,
-  from: ResettableStatus,
-): string {
-  const window = `The window ${name} ${window_start}`;
+function releasedText(document: ReleasedWindow, from: ResettableStatus): string {
+  const { status, file, outcome, reason } = document;
+  const window = `The window ${document.export} ${document.window_start}`;
   switch (outcome) {
     case null:
       return `${window} was not read: ${reason}`;
@@ -243,13 +227,13 @@ function releasedText(
   }
 }
 
-function statusOf({ detections }: Context, exportName: ExportName, start: number) {
+function statusOf({ detections }: Context, window: Window) {
   const db = detections();
-  return db === null ? undefined : findWindow(db, exportName, start)?.status;
+  return db === null ? undefined : findWindow(db, window.export, window.window_start)?.status;
 }
 
-function nameOf(exportName: ExportName, start: number): string {
-  return `${exportName} ${formatMs(start)}`;
+function nameOf(window: Window): string {
+  return `${window.export} ${formatMs(window.window_start)}`;
 }
 
 function readStarts(texts: readonly string[]): Reading<readonly number[]> {
