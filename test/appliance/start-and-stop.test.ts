@@ -75,19 +75,10 @@ type Reader = Awaited<ReturnType<typeof stalledReader>>;
 /** A client that has read the start of a large page and stops reading. */
 async function stalledReader() {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
-  const chunks: Buffer[] = [];
-  const ended = new Promise<void>((resolve, reject) => {
-    socket.on('close', () => resolve());
-    socket.on('error', reject);
-  });
+  const ended = once(socket, 'close');
   socket.write(request(LARGE_PAGE));
-  await new Promise<void>((resolve) => {
-    socket.once('data', (chunk) => {
-      chunks.push(chunk);
-      socket.pause();
-      resolve();
-    });
-  });
+  const chunks: Buffer[] = await once(socket, 'data');
+  socket.pause();
   return {
     socket,
     rest: async () => {
