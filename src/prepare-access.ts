@@ -51,11 +51,7 @@ export function reportStaleSpare(log: Logger, reason: string): void {
   log.warn({ reason }, 'the spare copy of access.db could not be brought up to date: it was deleted');
 }
 
-function createConfigured(
-  access: Database,
-  configured: ReturnType<typeof readSecretFiles>,
-  log: Logger,
-): void {
+function createConfigured(access: Database, configured: ReturnType<typeof readSecretFiles>, log: Logger) {
   const { seeds, readable_by_all } = configured;
   if (readable_by_all.length > 0)
     log.warn({ files: readable_by_all }, 'these secret files can be read by every user of this machine');

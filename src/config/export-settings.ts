@@ -164,17 +164,12 @@ function columnProblems(name: string, exportName: ExportName): string[] {
   return [`${name}: ${exportName} files have no such column${didYouMean(name, known)}`];
 }
 
-function valueProblems(
-  place: string,
-  name: string,
-  value: string | number | boolean,
-  exportName: ExportName,
-): string[] {
+function valueProblems(at: string, name: string, value: string | number | boolean, exportName: ExportName) {
   const column = exportColumn(name);
   if (column === undefined || value === '') return [];
   const limits = { export: exportName, earliest: '', latest: '9999-12-31T23:59:59Z' };
   const read = readValue(value, column.kind, limits);
-  return read instanceof Bad ? [`${place}: expected ${read.expected}, found ${shown(value)}`] : [];
+  return read instanceof Bad ? [`${at}: expected ${read.expected}, found ${shown(value)}`] : [];
 }
 
 function csvProblems(csv: Mapping['csv']): string[] {

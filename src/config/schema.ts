@@ -39,7 +39,9 @@ const hostSetting = (description: string) =>
 const whole = ([minimum, maximum, usual]: readonly [number, number, number], description: string) =>
   Type.Integer({ minimum, maximum, default: usual, description });
 
-const either = (usual: boolean, description: string) => Type.Boolean({ default: usual, description });
+/** Settings that are on, or off, by default. */
+const on = (description: string) => Type.Boolean({ default: true, description });
+const off = (description: string) => Type.Boolean({ default: false, description });
 
 /** @param item of it, each a text */
 const listOf = (item: StringOptions, description: string) =>
@@ -69,12 +71,8 @@ export const SETTINGS_SCHEMA = section({
       'PEM file with the certificate, followed by any intermediate certificates. With tls_key, it turns on HTTPS. Renewed files are loaded without a restart.',
     ),
     tls_key: pathSetting('PEM file with the private key of the certificate, without a passphrase.'),
-    compression: either(
-      true,
-      'Whether answers over 1 KiB are compressed (gzip, zstd) for clients that accept it.',
-    ),
-    discovery: either(
-      true,
+    compression: on('Whether answers over 1 KiB are compressed (gzip, zstd) for clients that accept it.'),
+    discovery: on(
       'Whether GET /v1/openapi.json and GET /.well-known/oauth-authorization-server are answered, to anyone.',
     ),
     cors_origins: listOf(
@@ -114,7 +112,7 @@ export const SETTINGS_SCHEMA = section({
       description:
         'Seconds between two scans of the drop folder, for file systems that do not report new files.',
     }),
-    require_trailer: either(false, 'Whether an NDJSON file must end with an end_of_export line.'),
+    require_trailer: off('Whether an NDJSON file must end with an end_of_export line.'),
     bad_rows: Type.Union([Type.Literal('fail'), Type.Literal('skip')], {
       default: 'fail',
       description:
@@ -176,12 +174,10 @@ export const SETTINGS_SCHEMA = section({
       description:
         'Where a copy is kept: a folder on another disk or a share, or s3://bucket/prefix; empty means none.',
     }),
-    wait: either(
-      false,
+    wait: off(
       'Whether a change is shown only once the copy has it. Then ingest waits while the copy cannot be written.',
     ),
-    standby: either(
-      false,
+    standby: off(
       'Whether this machine follows the copy of another one and serves reads, until "wirewatch promote" makes it the writer.',
     ),
     endpoint: textOrNone(

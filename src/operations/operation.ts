@@ -172,10 +172,7 @@ export function isOfLab({ name }: Pick<Operation, 'name'>): boolean {
 }
 
 /** The audit trail notes what is asked for. @returns the request */
-export function noted<const Request extends { readonly kind: string }>(
-  { change }: Context,
-  request: Request,
-) {
+export function noted<const Asked extends { readonly kind: string }>({ change }: Context, request: Asked) {
   change((access) => noteOperation(access, request));
   return request;
 }
