@@ -22,9 +22,7 @@ export function normalAddress(text: string): string | null {
 }
 
 /** Whether the text is an address, or a network in CIDR notation; without a zone. */
-export function isAddressOrNetwork(text: string): boolean {
-  return parseNetwork(text) !== null;
-}
+export const isAddressOrNetwork = (text: string): boolean => parseNetwork(text) !== null;
 
 /** Whether an address is in a list of addresses and networks, such as `['10.0.0.0/8', '::1']`. */
 export function isAddressListed(list: readonly string[], address: string): boolean {

@@ -18,9 +18,7 @@ const REST = 1;
 const shared: unknown = getEnvironmentData(NAME);
 let shifts = shared instanceof SharedArrayBuffer ? new BigInt64Array(shared) : null;
 
-function shift(index: number): number {
-  return shifts === null ? 0 : Number(Atomics.load(shifts, index));
-}
+const shift = (index: number): number => (shifts === null ? 0 : Number(Atomics.load(shifts, index)));
 
 /** Epoch milliseconds. */
 export const now: Now = () => Date.now() + shift(REST) + shift(FORWARD);

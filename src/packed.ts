@@ -53,9 +53,7 @@ export function ownCommand(): readonly [string, ...string[]] {
 }
 
 /** The addon's bytes, without a copy; only in the executable. */
-export function packedAddon(): Uint8Array {
-  return new Uint8Array(getRawAsset('better_sqlite3.node'));
-}
+export const packedAddon = (): Uint8Array => new Uint8Array(getRawAsset('better_sqlite3.node'));
 
 /** The parts of the program, itself first, each with its licence; null from the sources. */
 export function licenses(): readonly Record<'name' | 'version' | 'license' | 'text', string>[] | null {

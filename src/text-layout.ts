@@ -65,6 +65,4 @@ function worded(name: string, value: unknown): string | null {
 }
 
 /** Characters, not UTF-16 units: close enough to columns for names. */
-function length(text: string): number {
-  return [...text].length;
-}
+const length = (text: string): number => [...text].length;

@@ -69,9 +69,7 @@ export function formatSeconds(seconds: number): string {
 }
 
 /** Formats epoch milliseconds as the API's timestamp, truncated. */
-export function formatMs(ms: number): string {
-  return formatSeconds(Math.floor(ms / SECOND_MS));
-}
+export const formatMs = (ms: number): string => formatSeconds(Math.floor(ms / SECOND_MS));
 
 /** Formats the start of a window as in export file names, `20261121T1010Z`. */
 export function formatWindowStart(windowStartMs: number): string {
@@ -93,9 +91,7 @@ export function parseWindowStart(text: string): number | null {
 }
 
 /** The UTC day of an instant, `2026-11-21`. */
-export function utcDay(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10);
-}
+export const utcDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 const DURATION_MAX_MS = 200 * 366 * DAY_MS;

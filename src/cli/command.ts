@@ -94,6 +94,4 @@ function givenOf(command: Command, members: Members, operands: readonly string[]
   return given;
 }
 
-function flagOf(name: string): string {
-  return `--${name.replaceAll('_', '-')}`;
-}
+const flagOf = (name: string): string => `--${name.replaceAll('_', '-')}`;

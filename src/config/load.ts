@@ -233,9 +233,7 @@ export function settingIn(settings: object, setting: string) {
   return ValuePointer.Get(settings, pointerTo(setting));
 }
 
-function pointerTo(setting: string): string {
-  return `/${setting.replaceAll('.', '/')}`;
-}
+const pointerTo = (setting: string): string => `/${setting.replaceAll('.', '/')}`;
 
 /** Which exports are in use, and whatever else the settings say of them. */
 export interface ExportSwitches {

@@ -31,14 +31,10 @@ export function listItems(text: string): string[] | null {
   return items.includes('') ? null : [...new Set(items)];
 }
 
-export function read<Value>(value: Value): Reading<Value> {
-  return { kind: 'read', value };
-}
+export const read = <Value>(value: Value): Reading<Value> => ({ kind: 'read', value });
 
 /** @param expected follows "expected" in the message */
-export function wrong<Value>(expected: string): Reading<Value> {
-  return { kind: 'wrong', expected };
-}
+export const wrong = <Value>(expected: string): Reading<Value> => ({ kind: 'wrong', expected });
 
 /** Reads a text of this form as it is. */
 export function matching(form: RegExp, expected: string) {
@@ -87,9 +83,7 @@ export function isBaseUrl(text: string): boolean {
 }
 
 /** Scheme, host and port as a browser sends them in Origin: without a path, in lower case. */
-export function isOrigin(text: string): boolean {
-  return isBaseUrl(text) && new URL(text).origin === text;
-}
+export const isOrigin = (text: string): boolean => isBaseUrl(text) && new URL(text).origin === text;
 
 /** A base address normalized, without a slash at its end. */
 export function normalBaseUrl(text: string): string {

@@ -33,9 +33,7 @@ export const CONSOLE_OPERATIONS = [
 ];
 
 /** On a standby, where nothing can be changed, only the log has the beginning of a session. */
-function mayNote({ live }: Context): boolean {
-  return live === null || live.role === 'writer';
-}
+const mayNote = ({ live }: Context): boolean => live === null || live.role === 'writer';
 
 /**
  * The audit trail has every link: whoever opens it acts in the name of the one who made it.

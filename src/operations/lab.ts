@@ -239,9 +239,7 @@ export type MembersOf<Name extends LabName> = (typeof DESCRIPTIONS)[Name]['membe
 export type LabValues = { readonly [Name in LabName]: ValuesOf<MembersOf<Name>> };
 export type FaultSpec = LabValues['fault add'];
 
-export function isLabName(name: string): name is LabName {
-  return Object.hasOwn(DESCRIPTIONS, name);
-}
+export const isLabName = (name: string): name is LabName => Object.hasOwn(DESCRIPTIONS, name);
 
 export function membersOf<Name extends LabName>(name: Name): MembersOf<Name> {
   return DESCRIPTIONS[name].members;

@@ -162,14 +162,10 @@ function describing(kind: Operation['kind']) {
 }
 
 /** The name as it stands in an address: `key-create`. */
-export function pathOf({ name }: Pick<Operation, 'name'>): string {
-  return name.replaceAll(' ', '-');
-}
+export const pathOf = ({ name }: Pick<Operation, 'name'>): string => name.replaceAll(' ', '-');
 
 /** Whether only a lab does it. */
-export function isOfLab({ name }: Pick<Operation, 'name'>): boolean {
-  return name.startsWith('lab ');
-}
+export const isOfLab = ({ name }: Pick<Operation, 'name'>): boolean => name.startsWith('lab ');
 
 /** The audit trail notes what is asked for. @returns the request */
 export function noted<const Asked extends { readonly kind: string }>({ change }: Context, request: Asked) {

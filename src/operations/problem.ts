@@ -53,6 +53,4 @@ export function errorOf({ code, detail }: ProblemDocument): Refused {
   return new Refused(code as RefusedCode, detail);
 }
 
-export function statusOf({ code }: Refused): number {
-  return REFUSALS[code].status;
-}
+export const statusOf = ({ code }: Refused): number => REFUSALS[code].status;

@@ -232,9 +232,7 @@ function statusOf({ detections }: Context, window: Window) {
   return db === null ? undefined : findWindow(db, window.export, window.window_start)?.status;
 }
 
-function nameOf(window: Window): string {
-  return `${window.export} ${formatMs(window.window_start)}`;
-}
+const nameOf = (window: Window): string => `${window.export} ${formatMs(window.window_start)}`;
 
 function readStarts(texts: readonly string[]): Reading<readonly number[]> {
   const starts = new Set<number>();
