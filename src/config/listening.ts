@@ -25,10 +25,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** How this machine reaches itself on a host that means all of its addresses. */
-const OF_ALL: ReadonlyMap<string, string> = new Map([
-  ['0.0.0.0', '127.0.0.1'],
-  ['::', '::1'],
-]);
+const OF_ALL = new Map(Object.entries({ '0.0.0.0': '127.0.0.1', '::': '::1' }));
 
 /** The configured listening address; null for port 0, which is known only while Wirewatch runs. */
 export function listeningUrl({ host, port, tls_certificate }: Settings['server']): string | null {

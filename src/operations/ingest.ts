@@ -3,7 +3,6 @@ import { listAccounts } from '../auth/accounts.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { counted, grouped } from '../counted.ts';
 import { pauseIngest, resumeIngest } from '../ingest/operator-pause.ts';
-import type { ReplayCounts } from '../ingest/threads/ingest-messages.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { instant, requireSpan } from './member.ts';
@@ -33,7 +32,13 @@ export const INGEST = [
     async run(context, { from = 0, to = Number.MAX_SAFE_INTEGER }) {
       requireSpan(from, to);
       const counts = await context.ingest(noted(context, { kind: 'replay', from, to }));
-      return { value: counts, done: replayText(counts), failed: counts.unreadable.length > 0 };
+      const done = joined('\n', [
+        `${counted(counts.files, 'file')} with ${counted(counts.rows, 'row')} ${counts.files === 1 ? 'was' : 'were'} read again: ${counted(counts.created, 'detection')} created, ${grouped(counts.updated)} updated, ${grouped(counts.rescored)} re-scored, ${grouped(counts.unchanged)} unchanged.`,
+        counts.left_out > 0 &&
+          `left out: ${counted(counts.left_out, 'row')}: bad ones, those of a missing subscription, and of one that was removed and added again after the file came.`,
+        ...counts.unreadable.map(({ file, reason }) => `not read: ${file}: ${reason}`),
+      ]);
+      return { value: counts, done, failed: counts.unreadable.length > 0 };
     },
   }),
   act('ingest pause', {
@@ -72,15 +77,6 @@ export const INGEST = [
     },
   }),
 ];
-
-function replayText(counts: ReplayCounts): string {
-  return joined('\n', [
-    `${counted(counts.files, 'file')} with ${counted(counts.rows, 'row')} ${counts.files === 1 ? 'was' : 'were'} read again: ${counted(counts.created, 'detection')} created, ${grouped(counts.updated)} updated, ${grouped(counts.rescored)} re-scored, ${grouped(counts.unchanged)} unchanged.`,
-    counts.left_out > 0 &&
-      `left out: ${counted(counts.left_out, 'row')}: bad ones, those of a missing subscription, and of one that was removed and added again after the file came.`,
-    ...counts.unreadable.map(({ file, reason }) => `not read: ${file}: ${reason}`),
-  ]);
-}
 
 export const COMPACT = act('compact', {
   summary:

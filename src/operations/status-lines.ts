@@ -125,11 +125,7 @@ function since(from: string, at: string): string {
 }
 
 function age(ms: number): string {
-  const units = [
-    [DAY_MS, 'day'],
-    [HOUR_MS, 'hour'],
-    [MINUTE_MS, 'minute'],
-  ] as const;
-  const [unit, name] = units.find(([length]) => ms >= length) ?? [1000, 'second'];
+  const units = Object.entries({ day: DAY_MS, hour: HOUR_MS, minute: MINUTE_MS });
+  const [name, unit] = units.find(([, length]) => ms >= length) ?? ['second', 1000];
   return counted(Math.max(0, Math.floor(ms / unit)), name);
 }
