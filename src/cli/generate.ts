@@ -96,6 +96,7 @@ export const register = defineCommand({
 function plannedFiles(values: ValuesOf<typeof MEMBERS>, nowMs: number) {
   const options = { ...DEFAULTS, ...values };
   const { rows, seed, form, trailer = false, backfill } = options;
+  // Without a type, a subscription has both.
   const subscriptions = options.subscriptions.map(({ id, content_types: types }) => {
     return { id, content_types: types ?? CONTENT_TYPES };
   });

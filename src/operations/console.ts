@@ -45,14 +45,13 @@ function linkInto(context: Context, as: string | undefined, read_only: boolean) 
     throw failed(`Wirewatch is not running on ${folder.root}. Start it with: wirewatch serve`);
   if (live.console === null)
     throw failed('the console is off. Set [admin] port, 9464 for example, and restart Wirewatch.');
-  const { url } = live.console;
   const by = { ...context.by, ...(as !== undefined && { as }) };
   if (mayNote(context)) noted(context, { kind: 'console-link', as: as ?? null, read_only });
   const nowMs = Date.now();
   const link = makeTicket({ by, read_only }, nowMs);
   context.running?.remember(link);
   const value = {
-    url: `${url}/#login=${link.token}`,
+    url: `${live.console.url}/#login=${link.token}`,
     name: actorText(by),
     read_only,
     expires_at: formatMs(nowMs + LINK_MS),

@@ -36,10 +36,7 @@ import type { Context } from './operation.ts';
 
 export type Status = Awaited<ReturnType<typeof readStatus>>;
 
-export type StatusSources = Pick<
-  Context,
-  'folder' | 'kind' | 'config' | 'access' | 'detections' | 'live' | 'nowMs'
->;
+export type StatusSources = Omit<Context, 'isNew' | 'by' | 'change' | 'ingest' | 'promote' | 'running'>;
 
 const WAITING_SHOWN_MAX = 3;
 const HELD_SHOWN_MAX = 20;

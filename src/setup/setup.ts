@@ -106,7 +106,7 @@ function attempt<Result>(file: string, work: () => Result): Result {
   }
 }
 
-/** Creates the user and the folders of a new unit, and starts it. */
+/** Creates the user and the folders of a new unit, and enables it: a restart follows. */
 function startSteps(terms: UnitTerms, drop: string): string[] {
   const { data, user, needed, optional } = terms;
   const folders = [data, ...needed, ...optional];
