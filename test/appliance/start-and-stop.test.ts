@@ -47,13 +47,9 @@ let url: string;
 
 /** Runs the program during `use`. */
 async function serving(use: (run: RunningProgram) => Promise<void>): Promise<void> {
-  const run = runProgram(['serve', '--data', appliance.data, '--port', '0']);
-  try {
-    url = await run.url();
-    await use(run);
-  } finally {
-    await run.kill();
-  }
+  await using run = runProgram(['serve', '--data', appliance.data, '--port', '0']);
+  url = await run.url();
+  await use(run);
 }
 
 /** Ctrl-C must end the program with code 0. */

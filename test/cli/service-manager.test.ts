@@ -25,17 +25,13 @@ function serve(folder: string, env: Readonly<Record<string, string>>): RunningPr
 function receive(use: (folder: string, socket: string, words: () => string[]) => Promise<void>) {
   return inFolder(async (folder) => {
     const socket = path.join(folder, 'notify');
-    const receiver = spawn('python3', ['-c', RECEIVE, socket], { stdio: ['ignore', 'pipe', 'inherit'] });
+    using receiver = spawn('python3', ['-c', RECEIVE, socket], { stdio: ['ignore', 'pipe', 'inherit'] });
     let received = '';
     receiver.stdout.setEncoding('utf8').on('data', (text: string) => {
       received += text;
     });
-    try {
-      await until('what systemd is to get', () => existsSync(socket));
-      await use(folder, socket, () => received.split('\n'));
-    } finally {
-      receiver.kill();
-    }
+    await until('what systemd is to get', () => existsSync(socket));
+    await use(folder, socket, () => received.split('\n'));
   });
 }
 

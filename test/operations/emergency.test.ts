@@ -21,11 +21,9 @@ test('on a full disk every revocation succeeds at once, running, stopped and aft
     mkdirSync(disk);
     const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=700`, 'tmpfs', disk]);
     if (mounted.status !== 0) return context.skip('a small disk cannot be mounted here');
-    try {
-      await onFullDisk(join(disk, 'data'), join(folder, 'drop'), join(disk, 'ballast'));
-    } finally {
-      spawnSync('umount', ['--lazy', disk]);
-    }
+    using held = new DisposableStack();
+    held.defer(() => spawnSync('umount', ['--lazy', disk]));
+    await onFullDisk(join(disk, 'data'), join(folder, 'drop'), join(disk, 'ballast'));
   });
 });
 
@@ -109,14 +107,12 @@ test('on a disk that became read-only, a key is refused at once, in memory alone
     const mounted =
       made.status === 0 && spawnSync('mount', ['-o', 'loop,errors=remount-ro', image, disk]).status === 0;
     if (!mounted) return context.skip('a disk with ext4 cannot be mounted here');
-    try {
-      const source = String(spawnSync('findmnt', ['-no', 'SOURCE', disk]).stdout ?? '').trim();
-      const trigger = `/sys/fs/ext4/${basename(source)}/trigger_fs_error`;
-      if (!isWritable(trigger)) return context.skip('a disk cannot be made to fail here');
-      await onReadOnlyDisk(join(disk, 'data'), join(folder, 'drop'), trigger);
-    } finally {
-      spawnSync('umount', ['--lazy', disk]);
-    }
+    using held = new DisposableStack();
+    held.defer(() => spawnSync('umount', ['--lazy', disk]));
+    const source = String(spawnSync('findmnt', ['-no', 'SOURCE', disk]).stdout ?? '').trim();
+    const trigger = `/sys/fs/ext4/${basename(source)}/trigger_fs_error`;
+    if (!isWritable(trigger)) return context.skip('a disk cannot be made to fail here');
+    await onReadOnlyDisk(join(disk, 'data'), join(folder, 'drop'), trigger);
   });
 });
 

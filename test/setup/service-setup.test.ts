@@ -78,15 +78,12 @@ test('writes the configuration and the unit; a second run changes nothing, not e
   assert.equal(runSetup(places, ...options).status, 0);
 });
 
-test('every user may read the files, whatever the umask; a drop folder in the data folder is for the service', () => {
+test('every user may read the files, whatever the umask; a drop folder in the data folder is for the service', (t) => {
   const places = newPlaces();
   const before = process.umask(0o077);
-  try {
-    const { next } = setup(places);
-    assert.match(next.at(-1) ?? '', /which only root and wirewatch can enter.*ingest\.drop/);
-  } finally {
-    process.umask(before);
-  }
+  t.after(() => process.umask(before));
+  const { next } = setup(places);
+  assert.match(next.at(-1) ?? '', /which only root and wirewatch can enter.*ingest\.drop/);
   for (const file of [places.config, places.unit]) {
     assert.equal(statSync(file).mode & 0o777, 0o644);
     assert.equal(statSync(path.dirname(file)).mode & 0o777, 0o755);
