@@ -89,9 +89,7 @@ export function errorCode(error: unknown): string {
   return NAMES.get(Number(number)) ?? code;
 }
 
-export function isErrorCode(error: unknown, ...codes: string[]): boolean {
-  return codes.includes(errorCode(error));
-}
+export const isErrorCode = (error: unknown, ...codes: string[]): boolean => codes.includes(errorCode(error));
 
 /** What the work returns; `otherwise` after an error with one of these codes. @throws any other */
 export function unlessCode<Result, Otherwise>(

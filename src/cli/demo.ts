@@ -44,8 +44,7 @@ export const register = defineCommand({
     const { serving, keys, stopping: signal, ended } = started;
     const introduced = async () => {
       const drop = createDrops(serving);
-      const dropped = await drop();
-      const shown = await introduction(serving, keys, beganMs, dropped);
+      const shown = await introduction(serving, keys, beganMs, await drop());
       print(command, { value: shown, text: introductionText(shown, serving) });
       serving.showLog();
       for (;;) {

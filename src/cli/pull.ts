@@ -161,9 +161,7 @@ function checkBegun(copy: Copy, { into, since, full }: PullOptions): void {
   throw misused(`${into} was started without --full. ${next}`);
 }
 
-function filesOf(into: string, isLines: boolean): string {
-  return isLines ? `${into} and ${placeOf(into)}` : into;
-}
+const filesOf = (into: string, isLines: boolean): string => (isLines ? `${into} and ${placeOf(into)}` : into);
 
 function pulledText(into: string, stored: number, detections: number | null, startsNow: boolean): string {
   const done =

@@ -13,9 +13,7 @@ const NAME_CHARACTERS_MAX = 200;
 
 export const KEY_ID = 'a key id: 12 characters from a to z and 2 to 7';
 
-export function readKeyId(text: string): Reading<string> {
-  return isKeyId(text) ? read(text) : wrong(KEY_ID);
-}
+export const readKeyId = (text: string): Reading<string> => (isKeyId(text) ? read(text) : wrong(KEY_ID));
 
 /** A name for people, without control characters; spaces around it are removed. */
 export function readName(text: string): Reading<string> {

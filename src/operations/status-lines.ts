@@ -120,9 +120,7 @@ function verifiedLine({ scrub, at }: Status): Line {
   return ['verified', when, 'done'];
 }
 
-function since(from: string, at: string): string {
-  return `${from}, ${age(Date.parse(at) - Date.parse(from))} ago`;
-}
+const since = (from: string, at: string): string => `${from}, ${age(Date.parse(at) - Date.parse(from))} ago`;
 
 function age(ms: number): string {
   const units = Object.entries({ day: DAY_MS, hour: HOUR_MS, minute: MINUTE_MS });
