@@ -165,13 +165,9 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const usage = createUsageKeeper(
     folder.usage,
     () => JSON.stringify(counts()),
-    (error) => {
-      if (error === null) log.info('row counts can be saved again');
-      else
-        log.warn(
-          { err: error },
-          'cannot save the row counts of the daily allowance: a restart would lose them',
-        );
+    (err) => {
+      if (err === null) log.info('row counts can be saved again');
+      else log.warn({ err }, 'cannot save the row counts of the daily allowance: a restart would lose them');
     },
   );
   undo.defer(usage.close);

@@ -70,12 +70,9 @@ function createConfigured(access: Database, configured: ReturnType<typeof readSe
 function unlessFull<Result>(log: Logger, unwritten: string, work: () => Result): Result | null {
   try {
     return work();
-  } catch (error) {
-    if (!isDiskFull(error)) throw error;
-    log.error(
-      { err: error, unwritten },
-      'the disk is full: the start left out a write. Free space and restart',
-    );
+  } catch (err) {
+    if (!isDiskFull(err)) throw err;
+    log.error({ err, unwritten }, 'the disk is full: the start left out a write. Free space and restart');
     return null;
   }
 }
