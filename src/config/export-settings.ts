@@ -2,7 +2,7 @@
  * The settings of one export: whether it is in use, and how its files differ from the export format (manual,
  * your-exports.md). What they mean is in exports/.
  */
-import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
 import { Bad } from '../exports/article-address.ts';
 import { readValue } from '../exports/check-row.ts';
@@ -19,6 +19,11 @@ const FIXED_OFFSET = /^[+-]([01]\d|2[0-3]):[0-5]\d$/;
 
 const Value = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
 
+/** A table in which every name is known. */
+export function section<Members extends TProperties>(members: Members) {
+  return Type.Object(members, { additionalProperties: false });
+}
+
 /** @param problems what is wrong with a table of the right types, by its members */
 function table<Schema extends TSchema>(
   schema: Schema,
@@ -31,85 +36,75 @@ function table<Schema extends TSchema>(
 
 /** A text that may be empty. @param isRight whether another one is what was expected */
 export function textOrNone(isRight: (text: string) => boolean, expected: string, description: string) {
-  return Type.String({
-    is: (text: string) => text === '' || isRight(text),
-    expected,
-    default: '',
-    description,
-  });
+  const is = (text: string) => text === '' || isRight(text);
+  return Type.String({ is, expected, default: '', description });
 }
 
 export function exportSettings(exportName: ExportName) {
-  return Type.Object(
-    {
-      enabled: Type.Boolean({
-        default: true,
-        description: `Whether the ${exportName} export is in use. If false, its files are refused, it has no streams, and as_of and health ignore it.`,
+  return section({
+    enabled: Type.Boolean({
+      default: true,
+      description: `Whether the ${exportName} export is in use. If false, its files are refused, it has no streams, and as_of and health ignore it.`,
+    }),
+    columns: table(
+      Type.Record(Type.String(), Type.String({ minLength: 1, maxLength: 1000 })),
+      'For columns that have another name in the files: our name = theirs.',
+      'a table such as { subscription_id = "Customer" }',
+      (columns) => Object.keys(columns).flatMap((name) => columnProblems(name, exportName)),
+    ),
+    values: table(
+      Type.Record(Type.String(), Type.Record(Type.String(), Value)),
+      'For columns whose values are written otherwise: theirs = ours. An empty text is no value.',
+      'a table such as { article_print = { "Y" = true, "N" = false } }',
+      (values) =>
+        Object.entries(values).flatMap(([name, theirs]) => [
+          ...columnProblems(name, exportName),
+          ...Object.entries(theirs).flatMap(([text, value]) =>
+            valueProblems(`${name}.${text}`, name, value, exportName),
+          ),
+        ]),
+    ),
+    constants: table(
+      Type.Record(Type.String(), Value),
+      'Values of columns that the files lack.',
+      'a table such as { source_language = "de" }',
+      (constants) =>
+        Object.entries(constants).flatMap(([name, value]) => [
+          ...columnProblems(name, exportName),
+          ...valueProblems(name, name, value, exportName),
+        ]),
+    ),
+    csv: table(
+      section({
+        delimiter: Type.Optional(Type.String()),
+        quote: Type.Optional(Type.String()),
+        encoding: Type.Optional(Type.String()),
+        header: Type.Optional(Type.Array(Type.String(), { maxItems: 1000 })),
       }),
-      columns: table(
-        Type.Record(Type.String(), Type.String({ minLength: 1, maxLength: 1000 })),
-        'For columns that have another name in the files: our name = theirs.',
-        'a table such as { subscription_id = "Customer" }',
-        (columns) => Object.keys(columns).flatMap((name) => columnProblems(name, exportName)),
-      ),
-      values: table(
-        Type.Record(Type.String(), Type.Record(Type.String(), Value)),
-        'For columns whose values are written otherwise: theirs = ours. An empty text is no value.',
-        'a table such as { article_print = { "Y" = true, "N" = false } }',
-        (values) =>
-          Object.entries(values).flatMap(([name, theirs]) => [
-            ...columnProblems(name, exportName),
-            ...Object.entries(theirs).flatMap(([text, value]) =>
-              valueProblems(`${name}.${text}`, name, value, exportName),
-            ),
-          ]),
-      ),
-      constants: table(
-        Type.Record(Type.String(), Value),
-        'Values of columns that the files lack.',
-        'a table such as { source_language = "de" }',
-        (constants) =>
-          Object.entries(constants).flatMap(([name, value]) => [
-            ...columnProblems(name, exportName),
-            ...valueProblems(name, name, value, exportName),
-          ]),
-      ),
-      csv: table(
-        Type.Object(
-          {
-            delimiter: Type.Optional(Type.String()),
-            quote: Type.Optional(Type.String()),
-            encoding: Type.Optional(Type.String()),
-            header: Type.Optional(Type.Array(Type.String(), { maxItems: 1000 })),
-          },
-          { additionalProperties: false },
-        ),
-        'How CSV files are written: delimiter, quote (empty for none), encoding (a label of the Encoding Standard), and header: the names of the columns, if the files have no header line.',
-        'a table of delimiter, quote, encoding and header, such as { delimiter = ";", encoding = "windows-1252" }',
-        csvProblems,
-      ),
-      time_format: textOrNone(
-        isTimeFormat,
-        'empty, or a format of YYYY or YY, MM or M, DD or D, HH or H (hh or h with A), mm, ss, S (fractions), Z (offset), such as DD.MM.YYYY HH:mm:ss',
-        'How times are written. ISO 8601 with Z or an offset is always read.',
-      ),
-      time_zone: textOrNone(
-        (text) => FIXED_OFFSET.test(text) || zoneName(text) !== null,
-        'empty, an IANA time zone such as Europe/Berlin, or an offset such as +01:00',
-        'Time zone of times without an offset, and of file_name. Empty: such a time is an error, and file_name is in UTC.',
-      ),
-      decimal: Type.Union([Type.Literal('.'), Type.Literal(',')], {
-        default: '.',
-        description: 'Decimal separator of numbers in text.',
-      }),
-      file_name: textOrNone(
-        isFileName,
-        'empty, or the name of a file with the start of its window, such as hits_{YYYYMMDD}_{HHmm}.csv; it ends in neither .tmp, .part nor .partial, and begins with no dot',
-        'Another name that the files of windows may have: the start of the window, in time_zone, by the letters of time_format in braces.',
-      ),
-    },
-    { additionalProperties: false },
-  );
+      'How CSV files are written: delimiter, quote (empty for none), encoding (a label of the Encoding Standard), and header: the names of the columns, if the files have no header line.',
+      'a table of delimiter, quote, encoding and header, such as { delimiter = ";", encoding = "windows-1252" }',
+      csvProblems,
+    ),
+    time_format: textOrNone(
+      isTimeFormat,
+      'empty, or a format of YYYY or YY, MM or M, DD or D, HH or H (hh or h with A), mm, ss, S (fractions), Z (offset), such as DD.MM.YYYY HH:mm:ss',
+      'How times are written. ISO 8601 with Z or an offset is always read.',
+    ),
+    time_zone: textOrNone(
+      (text) => FIXED_OFFSET.test(text) || zoneName(text) !== null,
+      'empty, an IANA time zone such as Europe/Berlin, or an offset such as +01:00',
+      'Time zone of times without an offset, and of file_name. Empty: such a time is an error, and file_name is in UTC.',
+    ),
+    decimal: Type.Union([Type.Literal('.'), Type.Literal(',')], {
+      default: '.',
+      description: 'Decimal separator of numbers in text.',
+    }),
+    file_name: textOrNone(
+      isFileName,
+      'empty, or the name of a file with the start of its window, such as hits_{YYYYMMDD}_{HHmm}.csv; it ends in neither .tmp, .part nor .partial, and begins with no dot',
+      'Another name that the files of windows may have: the start of the window, in time_zone, by the letters of time_format in braces.',
+    ),
+  });
 }
 
 type ExportSettings = Static<ReturnType<typeof exportSettings>>;

@@ -5,19 +5,15 @@
  * A section or a setting that is not in it is refused, so that nothing an operator wrote is ignored. Besides the members of
  * JSON Schema, `is` is a further test of a text, and `isPath` tells whether it is a path, which is made absolute.
  */
-import { type Static, type StringOptions, type TProperties, type TSchema, Type } from '@sinclair/typebox';
+import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
 import { KEY_PREFIX, KEY_PREFIX_FORM } from '../auth/key-form.ts';
 import { BUCKET_ADDRESS, isBucket } from '../copy/place.ts';
 import { grouped } from '../counted.ts';
 import { perExport } from '../detection/content-type.ts';
 import { parseInstant } from '../time.ts';
-import { exportSettings, textOrNone } from './export-settings.ts';
+import { exportSettings, section, textOrNone } from './export-settings.ts';
 import { isAddress, isBaseUrl, isOrigin, NO_PROXY } from './option-values.ts';
-
-function section<Members extends TProperties>(members: Members) {
-  return Type.Object(members, { additionalProperties: false });
-}
 
 /** Far above any sensible rate: a test can turn a rate limit off. */
 const RATE_MAX = 1_000_000_000;
