@@ -18,11 +18,8 @@ export const register = defineCommand({
   async run(_values, self) {
     const readStatus = async () => (await operate(self, STATUS, {})).value as Status;
     const findings = await checkInstallation(commandFolder(self), configured(self), readStatus);
-    return {
-      value: findings,
-      text: findingsText(findings),
-      failed: findings.some(({ status }) => status === 'bad'),
-    };
+    const failed = findings.some(({ status }) => status === 'bad');
+    return { value: findings, text: findingsText(findings), failed };
   },
 });
 

@@ -77,11 +77,8 @@ export const registerExam = subcommand('exam', 'play a day of bad luck to your c
     });
     const findings = gradeClient(evidence);
     const passed = !findings.some(({ outcome }) => outcome === 'failed');
-    return {
-      value: { passed, requests: evidence.requests.length, findings },
-      text: shown(findings, passed),
-      failed: !passed,
-    };
+    const value = { passed, requests: evidence.requests.length, findings };
+    return { value, text: shown(findings, passed), failed: !passed };
   },
 });
 

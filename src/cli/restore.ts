@@ -45,10 +45,8 @@ export const register = defineCommand({
         value: { completed_earlier_restore: true, data, replaced: restored.earlier },
         text: `An earlier restore into ${data} had been interrupted. It is now complete, and nothing else was done.${replacedText(restored.earlier)}\n\nTo restore ${source.text} instead, run the command again with --replace.`,
       };
-    return {
-      value: { completed_earlier_restore: false, data, ...restored },
-      text: restoredText(restored, { ...asked, parse: drop.parse }, installationOptions(self, config)),
-    };
+    const text = restoredText(restored, { ...asked, parse: drop.parse }, installationOptions(self, config));
+    return { value: { completed_earlier_restore: false, data, ...restored }, text };
   },
 });
 

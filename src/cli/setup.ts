@@ -38,7 +38,7 @@ export const register = defineCommand({
     'setup --drop /srv/exports --base-url https://detections.example.org',
     'setup --no-service --data ./wirewatch-data',
   ],
-  run({ unit, user = USER, program }, self) {
+  run({ unit, user = USER, program: named }, self) {
     process.umask(UMASK);
     const { service: isWanted, ...flags } = self.opts<SettingFlags & { service: boolean }>();
     const common = commonOptions(self);
@@ -48,11 +48,8 @@ export const register = defineCommand({
       : commandFolder(self).root;
     const usual = isService ? SERVICE_CONFIG : path.join(data, CONFIG_FILE_NAME);
     const config = path.resolve(common.config || process.env.WIREWATCH_CONFIG || usual);
-    const service = {
-      unit: path.resolve(unit ?? UNIT),
-      user,
-      program: program === undefined ? ownCommand() : [path.resolve(program)],
-    };
+    const program = named === undefined ? ownCommand() : [path.resolve(named)];
+    const service = { unit: path.resolve(unit ?? UNIT), user, program };
     const result = setUp({ data, config, flags, service: isService ? service : null });
     const files = result.files.map(({ what, path, outcome }) =>
       outcome === 'written'

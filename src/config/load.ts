@@ -146,13 +146,10 @@ function resolve(settings: Settings, places: ReadonlyMap<string, string>, dataFo
     if (copy[name] && copy.to === '') refuse(`copy.${name}`, 'it needs [copy] to: where the copy is kept');
   if (problems.length > 0) throw misconfigured(listed(problems, 'settings are invalid'));
   const earliestMs = parseInstant(ingest.earliest_time);
+  const base_url = server.base_url === '' ? '' : normalBaseUrl(server.base_url);
   return {
     ...settings,
-    server: {
-      ...server,
-      trusted_proxies: trustedProxies(server),
-      base_url: server.base_url === '' ? '' : normalBaseUrl(server.base_url),
-    },
+    server: { ...server, trusted_proxies: trustedProxies(server), base_url },
     admin: { ...admin, tls_certificate, tls_key },
     ingest: { ...ingest, drop },
     photos: { folder: photosFolder },

@@ -50,15 +50,11 @@ function linkInto(context: Context, as: string | undefined, read_only: boolean) 
   const nowMs = Date.now();
   const link = makeTicket({ by, read_only }, nowMs);
   context.running?.remember(link);
-  const value = {
-    url: `${live.console.url}/#login=${link.token}`,
-    name: actorText(by),
-    read_only,
-    expires_at: formatMs(nowMs + LINK_MS),
-  };
+  const url = `${live.console.url}/#login=${link.token}`;
+  const value = { url, name: actorText(by), read_only, expires_at: formatMs(nowMs + LINK_MS) };
   return {
     value,
-    done: value.url,
+    done: url,
     next: [
       `Open it in a browser within ${LINK_MS / MINUTE_MS} minutes: it works once, and begins a session of twelve hours for ${value.name}${read_only ? ', read-only' : ''}.`,
     ],

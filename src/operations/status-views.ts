@@ -53,12 +53,8 @@ async function readIngest(context: Context) {
   const { running, not_applied } = status;
   const ingest = ingestOf(status);
   const db = ingest.unreadable === null ? context.detections() : null;
-  return {
-    running,
-    ...ingest,
-    files: db === null ? [] : newestFiles(db, FILES_LISTED).map(fileDocument),
-    not_applied,
-  };
+  const files = db === null ? [] : newestFiles(db, FILES_LISTED).map(fileDocument);
+  return { running, ...ingest, files, not_applied };
 }
 
 function notRunning({ folder, config }: Context) {

@@ -115,10 +115,8 @@ export const WINDOWS = [
         forgotten === 0
           ? ''
           : ` ${counted(forgotten, 'earlier window is', 'earlier windows are')} no longer missing.`;
-      return {
-        value: { export: exportName, expected_from: from, no_longer_missing: forgotten },
-        done: `Windows of ${exportName} are expected from ${from} on.${earlier}`,
-      };
+      const value = { export: exportName, expected_from: from, no_longer_missing: forgotten };
+      return { value, done: `Windows of ${exportName} are expected from ${from} on.${earlier}` };
     },
   }),
 ];

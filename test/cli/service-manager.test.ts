@@ -67,11 +67,8 @@ describe('systemd', { skip: without('systemd-notify', 'python3') }, () => {
 
 test('without systemd-notify it serves, and logs once that it could not notify', () =>
   inFolder(async (folder) => {
-    const run = serve(folder, {
-      NOTIFY_SOCKET: path.join(folder, 'notify'),
-      WATCHDOG_USEC: '20000',
-      PATH: path.join(folder, 'nothing'),
-    });
+    const NOTIFY_SOCKET = path.join(folder, 'notify');
+    const run = serve(folder, { NOTIFY_SOCKET, WATCHDOG_USEC: '20000', PATH: path.join(folder, 'nothing') });
     const warning = 'the service manager cannot be told: is systemd-notify installed?';
     const messages = () => run.log().filter(({ msg }) => msg === warning);
     const url = await run.url();

@@ -67,8 +67,9 @@ function argsOf(operation: Operation, given: Given): string[] {
 }
 
 const window = nextWindowMs();
+const WIREWATCH_ADMIN_PORT = `${await freePort()}`;
 const appliance = await sharedAppliance({
-  WIREWATCH_ADMIN_PORT: `${await freePort()}`,
+  WIREWATCH_ADMIN_PORT,
   WIREWATCH_COPY_TO: join(testFolder(), 'copy'),
 });
 await appliance.dropped(fileName('newswire', window), ndjson([newRow()]));

@@ -21,11 +21,8 @@ const PROGRAM = '/bin/sh';
 /** The files of an installation that does not exist yet, in folders that do not exist either. */
 function newPlaces() {
   const folder = path.join(testFolder(), 'new');
-  return {
-    folder,
-    config: path.join(folder, 'etc', 'wirewatch.toml'),
-    unit: path.join(folder, 'system', 'wirewatch.service'),
-  };
+  const unit = path.join(folder, 'system', 'wirewatch.service');
+  return { folder, config: path.join(folder, 'etc', 'wirewatch.toml'), unit };
 }
 
 type Result = ReturnType<typeof setUp>;
