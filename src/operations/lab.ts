@@ -62,11 +62,8 @@ const TIME_EXPECTED = 'a time between 2001 and 2099 such as 2026-03-29T00:00Z';
 const span = texts('duration', isSpan, 'a duration such as 500ms, 90s, 59m58s, 26h or 3d');
 const shift = texts('shift', isShift, 'a duration such as +26h, 90s or -1d');
 export const time = texts('time', isTime, TIME_EXPECTED);
-const when = texts(
-  'when',
-  (text) => isShift(text) || isTime(text),
-  `a duration such as +26h, 90s or -1d, or ${TIME_EXPECTED}`,
-);
+const isWhen = (text: string) => isShift(text) || isTime(text);
+const when = texts('when', isWhen, `a duration such as +26h, 90s or -1d, or ${TIME_EXPECTED}`);
 const window = texts('time', isWindow, 'the start of a ten-minute window such as 2026-03-29T00:10Z');
 const detectionId = texts('id', isDetectionId, 'the id of a detection such as t.7001.123.456');
 

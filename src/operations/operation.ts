@@ -176,8 +176,6 @@ export function noted<const Asked extends { readonly kind: string }>({ change }:
 /** @throws Refused `invalid_request` if nothing is to be changed */
 export function requireChange(name: string, changes: object): void {
   if (Object.values(changes).some((value) => value !== undefined)) return;
-  throw new Refused(
-    'invalid_request',
-    `nothing to change: give at least one member. See: wirewatch ${name} --help`,
-  );
+  const detail = `nothing to change: give at least one member. See: wirewatch ${name} --help`;
+  throw new Refused('invalid_request', detail);
 }
