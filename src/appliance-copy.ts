@@ -202,13 +202,9 @@ export function createApplianceCopy(
     /** Null: there is none, or nothing was asked of it yet. */
     state() {
       if (to === '' || (running === null && contactMs === null && failure === null)) return null;
-      return {
-        to,
-        entries_behind: entriesBehind(),
-        behind_since: behindSinceMs === null ? null : formatMs(behindSinceMs),
-        contact_at: contactMs === null ? null : formatMs(contactMs),
-        failure,
-      };
+      const behind_since = behindSinceMs === null ? null : formatMs(behindSinceMs);
+      const contact_at = contactMs === null ? null : formatMs(contactMs);
+      return { to, entries_behind: entriesBehind(), behind_since, contact_at, failure };
     },
     /**
      * Waits until damaged parts of the log can be rebuilt from the copy, all of which is read for that.

@@ -24,10 +24,8 @@ export const CONSOLE_OPERATIONS = [
       if (mayNote(context)) noted(context, { kind: 'console-end-all' });
       // Of one that does not run, they ended with it.
       context.running?.endSessions();
-      return {
-        value: { ended: true },
-        done: 'Every session of the console has ended. A new one begins with: wirewatch console',
-      };
+      const done = 'Every session of the console has ended. A new one begins with: wirewatch console';
+      return { value: { ended: true }, done };
     },
   }),
 ];

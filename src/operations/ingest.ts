@@ -52,10 +52,8 @@ export const INGEST = [
     },
     run({ change, folder, isNew, nowMs }) {
       const paused_since = formatMs(change((access) => pauseIngest(access, nowMs)));
-      return {
-        value: { paused: true, paused_since },
-        done: `${isNew ? `Created a new installation in ${folder.root}. If you meant another one, name its data folder with --data.\n` : ''}Ingest has been paused since ${paused_since}. Dropped files stay where they are. Resume with: wirewatch ingest resume`,
-      };
+      const done = `${isNew ? `Created a new installation in ${folder.root}. If you meant another one, name its data folder with --data.\n` : ''}Ingest has been paused since ${paused_since}. Dropped files stay where they are. Resume with: wirewatch ingest resume`;
+      return { value: { paused: true, paused_since }, done };
     },
   }),
   act('ingest resume', {
@@ -67,13 +65,11 @@ export const INGEST = [
     },
     run({ change }) {
       const pausedMs = change(resumeIngest);
-      return {
-        value: { paused: false, paused_since: null },
-        done:
-          pausedMs === null
-            ? 'Ingest was not paused.'
-            : `Ingest has been resumed. It had been paused since ${formatMs(pausedMs)}.`,
-      };
+      const done =
+        pausedMs === null
+          ? 'Ingest was not paused.'
+          : `Ingest has been resumed. It had been paused since ${formatMs(pausedMs)}.`;
+      return { value: { paused: false, paused_since: null }, done };
     },
   }),
 ];
