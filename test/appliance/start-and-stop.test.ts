@@ -172,14 +172,10 @@ const taken = createServer();
 const WIREWATCH_SERVER_PORT = `${await listen(taken)}`;
 after(() => taken.close());
 const GONE = join(testFolder(), 'gone.pem');
+const NO_PAIR = { WIREWATCH_SERVER_TLS_CERTIFICATE: GONE, WIREWATCH_SERVER_TLS_KEY: GONE };
 const FAILED_STARTS: readonly [on: string, env: NodeJS.ProcessEnv, code: RefusedCode, message: RegExp][] = [
   ['a port in use', { WIREWATCH_SERVER_PORT }, 'failed', /another program is using this address/],
-  [
-    'a missing certificate',
-    { WIREWATCH_SERVER_TLS_CERTIFICATE: GONE, WIREWATCH_SERVER_TLS_KEY: GONE },
-    'configuration',
-    /gone\.pem: no such file or folder/,
-  ],
+  ['a missing certificate', NO_PAIR, 'configuration', /gone\.pem: no such file or folder/],
   [
     'a drop folder that is a file, found by the ingest thread',
     { WIREWATCH_INGEST_DROP: import.meta.filename },
