@@ -22,14 +22,11 @@ export function normalAddress(text: string): string | null {
 }
 
 /** Whether the text is an address, or a network in CIDR notation; without a zone. */
-export function isAddressOrNetwork(text: string): boolean {
-  return parseNetwork(text) !== null;
-}
+export const isAddressOrNetwork = (text: string): boolean => parseNetwork(text) !== null;
 
 /** Whether an address is in a list of addresses and networks, such as `['10.0.0.0/8', '::1']`. */
-export function isAddressListed(list: readonly string[], address: string): boolean {
-  return createAddressList(list)(address);
-}
+export const isAddressListed = (list: readonly string[], address: string): boolean =>
+  createAddressList(list)(address);
 
 /** Does what {@link isAddressListed} does, with the list parsed once for many addresses. */
 export function createAddressList(list: readonly string[]): (address: string) => boolean {

@@ -22,15 +22,7 @@ import { isDiskFull } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import type { DataFolder } from './store/folder.ts';
 import { readLogMark } from './store/log-mark.ts';
-import {
-  type CopyState,
-  copyVerifiedAt,
-  noteCopyVerified,
-  noteRole,
-  type Role,
-  readRole,
-  roleOf,
-} from './store/role.ts';
+import { copyVerifiedAt, noteCopyVerified, noteRole, readRole, roleOf } from './store/role.ts';
 import { formatMs, HOUR_MS, MINUTE_MS, SECOND_MS } from './time.ts';
 import { WakeableTimer } from './wakeable-timer.ts';
 
@@ -206,17 +198,13 @@ export function createApplianceCopy(
         proposed = { entry, decided };
         timer.wake();
       }),
-    role: (): Role => role,
+    role: () => role,
     /** Null: there is none, or nothing was asked of it yet. */
-    state(): CopyState | null {
+    state() {
       if (to === '' || (running === null && contactMs === null && failure === null)) return null;
-      return {
-        to,
-        entries_behind: entriesBehind(),
-        behind_since: behindSinceMs === null ? null : formatMs(behindSinceMs),
-        contact_at: contactMs === null ? null : formatMs(contactMs),
-        failure,
-      };
+      const behind_since = behindSinceMs === null ? null : formatMs(behindSinceMs);
+      const contact_at = contactMs === null ? null : formatMs(contactMs);
+      return { to, entries_behind: entriesBehind(), behind_since, contact_at, failure };
     },
     /**
      * Waits until damaged parts of the log can be rebuilt from the copy, all of which is read for that.

@@ -40,8 +40,6 @@ export interface IngestSurroundings {
   readonly copy: Pick<ApplianceCopy, 'decide' | 'following' | 'promoted'>;
 }
 
-export type ApplianceIngest = ReturnType<typeof startApplianceIngest>;
-
 /** A thread that works for so long has resumed: damage that only it reads ends it at once again. */
 const RESUMED_AFTER_MS = paced(10 * SECOND_MS);
 const HEALED_AGAIN_AFTER_MS = paced(HOUR_MS);

@@ -63,7 +63,6 @@ export interface LabParts {
   readonly operations: () => Operations;
 }
 
-/** A lab, as the appliance has it. */
 export interface LabJoined extends Interventions {
   /** Does an operation of the lab. @throws Refused */
   readonly run: (asked: AskLab) => Promise<unknown>;
@@ -166,13 +165,9 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const usage = createUsageKeeper(
     folder.usage,
     () => JSON.stringify(counts()),
-    (error) => {
-      if (error === null) log.info('row counts can be saved again');
-      else
-        log.warn(
-          { err: error },
-          'cannot save the row counts of the daily allowance: a restart would lose them',
-        );
+    (err) => {
+      if (err === null) log.info('row counts can be saved again');
+      else log.warn({ err }, 'cannot save the row counts of the daily allowance: a restart would lose them');
     },
   );
   undo.defer(usage.close);
@@ -194,7 +189,6 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   });
   return {
     url: server.url,
-    /** Runs an operation. */
     operate: (asked: AskOperation) => operations.run(asked),
     /** Resolves when detections.db can be read: it may have to be rebuilt from the log first. */
     readable: ingest.ready,

@@ -15,11 +15,10 @@ const NAME = 'wirewatch clock';
 const FORWARD = 0;
 const REST = 1;
 
-let shifts: BigInt64Array<SharedArrayBuffer> | null = sharedShifts();
+const shared: unknown = getEnvironmentData(NAME);
+let shifts = shared instanceof SharedArrayBuffer ? new BigInt64Array(shared) : null;
 
-function shift(index: number): number {
-  return shifts === null ? 0 : Number(Atomics.load(shifts, index));
-}
+const shift = (index: number): number => (shifts === null ? 0 : Number(Atomics.load(shifts, index)));
 
 /** Epoch milliseconds. */
 export const now: Now = () => Date.now() + shift(REST) + shift(FORWARD);
@@ -42,9 +41,4 @@ export function moveClock(byMs: number): void {
   if (shifts === null) throw new Error('only a lab moves its clock');
   const by = BigInt(Math.round(byMs));
   Atomics.add(shifts, by > 0n ? FORWARD : REST, by);
-}
-
-function sharedShifts(): BigInt64Array<SharedArrayBuffer> | null {
-  const shared: unknown = getEnvironmentData(NAME);
-  return shared instanceof SharedArrayBuffer ? new BigInt64Array(shared) : null;
 }

@@ -1,20 +1,12 @@
 /** Numbers in texts for people: with their nouns, with separators. */
 
 /** `1 key`, `12,000 keys`. */
-export function counted(count: number, singular: string, many = `${singular}s`): string {
-  return `${grouped(count)} ${count === 1 ? singular : many}`;
-}
+export const counted = (count: number, singular: string, many = `${singular}s`): string =>
+  `${grouped(count)} ${count === 1 ? singular : many}`;
 
 /** A number for people: with separators from five digits on. */
 export function grouped(count: number): string {
   const isShort = Math.abs(count) < 10_000;
   // Not toLocaleString: its first call loads the data of all languages, which a short command would wait for.
   return isShort ? String(count) : String(count).replace(/\B(?=(\d{3})+$)/g, ',');
-}
-
-const GIB = 1024 ** 3;
-
-/** `69.2 of 252.0 GiB` */
-export function freeText(freeBytes: number, allBytes: number): string {
-  return `${(freeBytes / GIB).toFixed(1)} of ${(allBytes / GIB).toFixed(1)} GiB`;
 }

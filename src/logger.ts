@@ -12,29 +12,22 @@ import { misconfigured, reasonOf } from './refused.ts';
 
 export type Logger = PinoLogger;
 
-export interface LogOptions {
-  /** `[log] level`, or `silent` */
-  readonly level: string;
-  /** `[log] file`: absolute; empty for stderr */
-  readonly file: string;
-}
-
 const STDERR = 2;
 
 const DEPTH_MAX = 6;
 const SECRET_NAME = /(^|_)(authorization|key|secret|token|signature|password)$/;
 
 /** A logger that writes JSON to stderr; all lines are written before the process exits. */
-export function createLogger({ level }: Pick<LogOptions, 'level'>): Logger {
-  return writeLines(level, STDERR, () => {}).log;
-}
+export const createLogger = ({ level }: { readonly level: string }): Logger =>
+  writeLines(level, STDERR, () => {}).log;
 
 /**
  * The log of the appliance: a file if one is configured, else readable lines on a terminal, else JSON on stderr.
+ * @param level also `silent` @param file absolute; empty for stderr
  * @returns also what opens the file by its name again after it was renamed: no line is lost; without a file it does nothing
  * @throws Refused `configuration` if the file cannot be opened
  */
-export async function openLog({ level, file }: LogOptions) {
+export async function openLog({ level, file }: Readonly<Record<'level' | 'file', string>>) {
   if (file === '') {
     const log = process.stderr.isTTY ? await terminalLogger(level) : createLogger({ level });
     return { log, reopen() {} };

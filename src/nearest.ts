@@ -5,16 +5,11 @@
  * @returns the first of the closest names; null if none is close enough
  */
 export function nearest(word: string, names: readonly string[], differencesMax: number): string | null {
-  let best: string | null = null;
-  let bestDistance = Number.POSITIVE_INFINITY;
-  for (const name of names) {
-    const distance = editDistance(word, name);
-    if (distance < bestDistance && distance <= differencesMax) {
-      best = name;
-      bestDistance = distance;
-    }
-  }
-  return best;
+  const [closest] = names
+    .map((name) => ({ name, differences: editDistance(word, name) }))
+    .filter(({ differences }) => differences <= differencesMax)
+    .sort((one, other) => one.differences - other.differences);
+  return closest?.name ?? null;
 }
 
 /** What to say of an unknown name: `; did you mean quiet_ms?`, or nothing. */

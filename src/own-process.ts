@@ -11,12 +11,7 @@ import { failed } from './refused.ts';
 /** What a command prints with --json. */
 export type Printed = Readonly<Record<string, unknown>>;
 
-export interface OwnProcess {
-  /** Rejects with a Refused `failed` that has the command's reason. */
-  readonly printed: Promise<Printed>;
-  /** Kills the process, and settles when it is gone. */
-  giveUp(): Promise<void>;
-}
+export type OwnProcess = Readonly<ReturnType<typeof runCommand>>;
 
 /** The program's own variables that are not settings. */
 const NO_SETTINGS = ['WIREWATCH_ADDON_DIR', 'WIREWATCH_DEBUG', 'WIREWATCH_HASTE'];
@@ -30,10 +25,7 @@ const FOUND = 1;
  * @param args a command that prints a document with --json
  * @param settings that no argument gives, as variables
  */
-export function runCommand(
-  args: readonly string[],
-  settings: Readonly<Record<string, string>> = {},
-): OwnProcess {
+export function runCommand(args: readonly string[], settings: Readonly<Record<string, string>> = {}) {
   const [program, ...before] = ownCommand();
   const isKept = (name: string) => !name.startsWith('WIREWATCH_') || NO_SETTINGS.includes(name);
   const inherited = Object.entries(process.env).filter(([name]) => isKept(name));
@@ -48,8 +40,10 @@ export function runCommand(
     },
   );
   return {
+    /** Rejects with a Refused `failed` that has the command's reason. */
     printed: printed.promise,
-    async giveUp() {
+    /** Kills the process, and settles when it is gone. */
+    async giveUp(): Promise<void> {
       if (child.exitCode !== null || child.signalCode !== null) return;
       const gone = once(child, 'exit');
       if (child.kill('SIGKILL')) await gone;

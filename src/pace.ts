@@ -5,6 +5,4 @@
 const haste = Math.max(1, Number(process.env.WIREWATCH_HASTE) || 1);
 
 /** @param ms the interval outside of tests */
-export function paced(ms: number): number {
-  return ms / haste;
-}
+export const paced = (ms: number): number => ms / haste;

@@ -48,31 +48,19 @@ export function startWorker(workerData: unknown): Worker {
 }
 
 /** The command that runs this program, without further arguments. */
-export function ownCommand(): readonly [string, ...string[]] {
-  return isPacked ? [process.execPath] : [process.execPath, resolve(process.argv[1] ?? '')];
-}
+export const ownCommand = (): readonly [string, ...string[]] =>
+  isPacked ? [process.execPath] : [process.execPath, resolve(process.argv[1] ?? '')];
 
 /** The addon's bytes, without a copy; only in the executable. */
-export function packedAddon(): Uint8Array {
-  return new Uint8Array(getRawAsset('better_sqlite3.node'));
-}
-
-export interface License {
-  readonly name: string;
-  readonly version: string;
-  readonly license: string;
-  readonly text: string;
-}
+export const packedAddon = (): Uint8Array => new Uint8Array(getRawAsset('better_sqlite3.node'));
 
 /** The parts of the program, itself first, each with its licence; null from the sources. */
-export function licenses(): readonly License[] | null {
-  return bundled ? JSON.parse(besideProgram('licenses.json')) : null;
-}
+export const licenses = (): readonly Record<'name' | 'version' | 'license' | 'text', string>[] | null =>
+  bundled ? JSON.parse(besideProgram('licenses.json')) : null;
 
 /** The files of the console, text by name. From the sources, those of the last bundling. */
-export function consoleFiles(): Readonly<Record<string, string>> {
-  return JSON.parse(besideProgram(bundled ? 'console.json' : '../dist/console.json'));
-}
+export const consoleFiles = (): Readonly<Record<string, string>> =>
+  JSON.parse(besideProgram(bundled ? 'console.json' : '../dist/console.json'));
 
 /** Those of the bundle, by folder, once one was asked for: most commands start without them. */
 const texts: Partial<Record<string, Readonly<Record<string, string>>>> = {};
@@ -87,6 +75,5 @@ export function packedText(folder: 'src/manual' | 'config', name: string): strin
 }
 
 /** A file that was made with the program. */
-function besideProgram(name: string): string {
-  return isPacked ? getAsset(name, 'utf8') : readFileSync(new URL(name, import.meta.url), 'utf8');
-}
+const besideProgram = (name: string): string =>
+  isPacked ? getAsset(name, 'utf8') : readFileSync(new URL(name, import.meta.url), 'utf8');

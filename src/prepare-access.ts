@@ -51,11 +51,8 @@ export function reportStaleSpare(log: Logger, reason: string): void {
   log.warn({ reason }, 'the spare copy of access.db could not be brought up to date: it was deleted');
 }
 
-function createConfigured(
-  access: Database,
-  { seeds, readable_by_all }: ReturnType<typeof readSecretFiles>,
-  log: Logger,
-): void {
+function createConfigured(access: Database, configured: ReturnType<typeof readSecretFiles>, log: Logger) {
+  const { seeds, readable_by_all } = configured;
   if (readable_by_all.length > 0)
     log.warn({ files: readable_by_all }, 'these secret files can be read by every user of this machine');
   const what = 'missing entries of the configuration';
@@ -73,12 +70,9 @@ function createConfigured(
 function unlessFull<Result>(log: Logger, unwritten: string, work: () => Result): Result | null {
   try {
     return work();
-  } catch (error) {
-    if (!isDiskFull(error)) throw error;
-    log.error(
-      { err: error, unwritten },
-      'the disk is full: the start left out a write. Free space and restart',
-    );
+  } catch (err) {
+    if (!isDiskFull(err)) throw err;
+    log.error({ err, unwritten }, 'the disk is full: the start left out a write. Free space and restart');
     return null;
   }
 }

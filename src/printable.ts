@@ -12,9 +12,8 @@ export function printable(text: string): string {
 }
 
 /** The same on one line: what follows a line break in a name could pass for Wirewatch's own words. */
-export function printableLine(text: string): string {
-  return printable(text.replaceAll('\n', '\\n').replaceAll('\t', '\\t'));
-}
+export const printableLine = (text: string): string =>
+  printable(text.replaceAll('\n', '\\n').replaceAll('\t', '\\t'));
 
 export const REDACTED = '[redacted]';
 

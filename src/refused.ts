@@ -34,11 +34,8 @@ export class Refused extends Error {
   }
 }
 
-/** A command that is used wrongly. */
 export const misused = (detail: string) => new Refused('usage', detail);
-/** A command that is not possible now. */
 export const failed = (detail: string, options?: RefusedOptions) => new Refused('failed', detail, options);
-/** A wrong configuration or data folder. */
 export const misconfigured = (detail: string, options?: RefusedOptions) =>
   new Refused('configuration', detail, options);
 
@@ -92,9 +89,7 @@ export function errorCode(error: unknown): string {
   return NAMES.get(Number(number)) ?? code;
 }
 
-export function isErrorCode(error: unknown, ...codes: string[]): boolean {
-  return codes.includes(errorCode(error));
-}
+export const isErrorCode = (error: unknown, ...codes: string[]): boolean => codes.includes(errorCode(error));
 
 /** What the work returns; `otherwise` after an error with one of these codes. @throws any other */
 export function unlessCode<Result, Otherwise>(

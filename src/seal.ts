@@ -9,24 +9,21 @@ import { createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:cry
 const KEY_BYTES = 32;
 
 /** @param label the purpose, such as `access-token`; changing it invalidates everything made with the key */
-export function deriveKey(secret: Buffer, label: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', secret, Buffer.alloc(0), `wirewatch ${label}`, KEY_BYTES));
-}
-
-type Parts = readonly (string | Uint8Array)[];
+export const deriveKey = (secret: Buffer, label: string): Buffer =>
+  Buffer.from(hkdfSync('sha256', secret, Buffer.alloc(0), `wirewatch ${label}`, KEY_BYTES));
 
 /** @param key of {@link deriveKey}; @param signatureBytes 16 to 32 */
 export function createSeal(key: Uint8Array, signatureBytes = 32) {
   // With a key of plain bytes, Node prepares it for every signature, which takes five times as long.
   const secretKey = createSecretKey(key);
   /** HMAC-SHA-256 of the parts put together, cut to the length of the seal. */
-  const sign = (...parts: Parts) => {
+  const sign = (...parts: (string | Uint8Array)[]) => {
     const hmac = createHmac('sha256', secretKey);
     for (const part of parts) hmac.update(part);
     return hmac.digest().subarray(0, signatureBytes);
   };
   /** Whether it is the signature of the parts, in constant time. */
-  const isSigned = (signature: Uint8Array, ...parts: Parts) =>
+  const isSigned = (signature: Uint8Array, ...parts: Parameters<typeof sign>) =>
     signature.length === signatureBytes && timingSafeEqual(signature, sign(...parts));
   return {
     sign,

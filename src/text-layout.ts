@@ -3,11 +3,8 @@ import { grouped } from './counted.ts';
 import { printableLine } from './printable.ts';
 
 /** @param none what is printed if there are no documents @param names as of {@link documentTable} */
-export function listText<Document extends object>(
-  none: string,
-  names?: readonly (keyof Document & string)[],
-) {
-  return (documents: readonly Document[]): string =>
+export function listText<Row extends object>(none: string, names?: readonly (keyof Row & string)[]) {
+  return (documents: readonly Row[]): string =>
     documents.length === 0 ? none : documentTable(documents, names);
 }
 
@@ -36,22 +33,18 @@ export function documentTable<Document extends object>(
 }
 
 /** A document, a line for each member. */
-export function documentText(document: object): string {
-  return details(Object.entries(document).map(([name, value]) => [titleOf(name), worded(name, value)]));
-}
+export const documentText = (document: object): string =>
+  details(Object.entries(document).map(([name, value]) => [titleOf(name), worded(name, value)]));
 
 /** Labels and their values in two aligned columns; null is shown as `-`, and what follows them is left out. */
-export function details(
-  lines: readonly (readonly [label: string, value: string | null, ...more: unknown[]])[],
-): string {
+export function details(lines: readonly (readonly [string, string | null, ...unknown[]])[]): string {
   const width = Math.max(...lines.map(([label]) => label.length));
   return lines.map(([label, value]) => `${label.padEnd(width)}  ${value ?? '-'}`).join('\n');
 }
 
 /** The parts of a text, without those that are null or false. */
-export function joined(separator: string, parts: readonly (string | null | false)[]): string {
-  return parts.filter((part) => part !== null && part !== false).join(separator);
-}
+export const joined = (separator: string, parts: readonly (string | null | false)[]): string =>
+  parts.filter((part) => part !== null && part !== false).join(separator);
 
 const titleOf = (name: string) => name.replaceAll('_', ' ');
 
@@ -70,6 +63,4 @@ function worded(name: string, value: unknown): string | null {
 }
 
 /** Characters, not UTF-16 units: close enough to columns for names. */
-function length(text: string): number {
-  return [...text].length;
-}
+const length = (text: string): number => [...text].length;

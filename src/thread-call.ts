@@ -76,10 +76,7 @@ export function callsTo<C extends Calls<C>>(worker: Worker | MessagePort, what: 
 }
 
 /** The end that is called; both ends of a port may serve the other. Nothing is done for a call without a handler. */
-export function serveCalls<C extends Calls<C>>(
-  port: Worker | MessagePort,
-  handlers: Partial<Handlers<C>>,
-): void {
+export function serveCalls<C extends Calls<C>>(port: Worker | MessagePort, handlers: Partial<Handlers<C>>) {
   port.on('message', async ({ id, name, argument }) => {
     if (name === undefined) return;
     const tell: Tell = (progress) => port.postMessage({ id, progress });

@@ -64,24 +64,19 @@ export function parseSeconds(text: string): number | null {
 }
 
 /** Formats epoch seconds as the API's timestamp, `2026-11-21T10:10:00Z`. */
-export function formatSeconds(seconds: number): string {
-  return `${new Date(seconds * SECOND_MS).toISOString().slice(0, 19)}Z`;
-}
+export const formatSeconds = (seconds: number): string =>
+  `${new Date(seconds * SECOND_MS).toISOString().slice(0, 19)}Z`;
 
 /** Formats epoch milliseconds as the API's timestamp, truncated. */
-export function formatMs(ms: number): string {
-  return formatSeconds(Math.floor(ms / SECOND_MS));
-}
+export const formatMs = (ms: number): string => formatSeconds(Math.floor(ms / SECOND_MS));
 
 /** Formats the start of a window as in export file names, `20261121T1010Z`. */
-export function formatWindowStart(windowStartMs: number): string {
-  return `${formatCompact(windowStartMs).slice(0, 13)}Z`;
-}
+export const formatWindowStart = (windowStartMs: number): string =>
+  `${formatCompact(windowStartMs).slice(0, 13)}Z`;
 
 /** Formats an instant as in other file names, `20261121T101000Z`, truncated. */
-export function formatCompact(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`;
-}
+export const formatCompact = (ms: number): string =>
+  `${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`;
 
 /** Parses the start of a window as in export file names; null if it is not a time or not a multiple of ten minutes. */
 export function parseWindowStart(text: string): number | null {
@@ -93,9 +88,7 @@ export function parseWindowStart(text: string): number | null {
 }
 
 /** The UTC day of an instant, `2026-11-21`. */
-export function utcDay(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10);
-}
+export const utcDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 const DURATION_MAX_MS = 200 * 366 * DAY_MS;

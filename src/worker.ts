@@ -12,23 +12,15 @@ if (parentPort === null) throw new Error('worker.ts must run in a worker thread'
 void work(parentPort);
 
 /** Loads only the modules of the role. A failure ends the thread with an error, which the main thread receives. */
-async function work(port: MessagePort): Promise<void> {
+async function work(port: MessagePort) {
   switch (role.role) {
     case 'ingest': {
-      const { runIngester } = await import('./ingest/threads/ingest-thread.ts');
       const { createStandby } = await import('./copy/standby.ts');
-      runIngester(port, createStandby());
-      break;
+      return (await import('./ingest/threads/ingest-thread.ts')).runIngester(port, createStandby());
     }
-    case 'reader': {
-      const { runReader } = await import('./ingest/reading/reader-thread.ts');
-      runReader(port, role.photo_key);
-      break;
-    }
-    case 'operations': {
-      const { runOperations } = await import('./admin/thread.ts');
-      runOperations(port, role.settings);
-      break;
-    }
+    case 'reader':
+      return (await import('./ingest/reading/reader-thread.ts')).runReader(port, role.photo_key);
+    case 'operations':
+      return (await import('./admin/thread.ts')).runOperations(port, role.settings);
   }
 }

@@ -11,29 +11,23 @@ import { getOrMake } from './get-or-make.ts';
 import { DAY_MS, parseInstant } from './time.ts';
 
 /** Whether a text is a day of the calendar, `YYYY-MM-DD`, from year 1 on. */
-export function isDay(text: string): boolean {
-  return /^\d{4}-\d\d-\d\d$/.test(text) && parseInstant(`${text}T00:00:00Z`) !== null;
-}
+export const isDay = (text: string): boolean =>
+  /^\d{4}-\d\d-\d\d$/.test(text) && parseInstant(`${text}T00:00:00Z`) !== null;
 
 /** The first instant of a day, epoch milliseconds. @param zone of time-zone.ts's zoneId */
-export function dayStartMs(day: string, zone: string): number {
-  return startMs(Temporal.PlainDate.from(day), zone);
-}
+export const dayStartMs = (day: string, zone: string): number => startMs(Temporal.PlainDate.from(day), zone);
 
 /** The first instant after a day, epoch milliseconds. @param zone of time-zone.ts's zoneId */
-export function dayEndMs(day: string, zone: string): number {
-  return startMs(Temporal.PlainDate.from(day).add({ days: 1 }), zone);
-}
+export const dayEndMs = (day: string, zone: string): number =>
+  startMs(Temporal.PlainDate.from(day).add({ days: 1 }), zone);
 
 /** The day that a clock in the zone shows. @param zone of time-zone.ts's zoneId */
-export function dayAt(ms: number, zone: string): string {
-  return Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(zone).toPlainDate().toString();
-}
+export const dayAt = (ms: number, zone: string): string =>
+  Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(zone).toPlainDate().toString();
 
 /** The number of calendar days from one to another, both counted. */
-export function daysFromTo(first: string, last: string): number {
-  return (Date.parse(last) - Date.parse(first)) / DAY_MS + 1;
-}
+export const daysFromTo = (first: string, last: string): number =>
+  (Date.parse(last) - Date.parse(first)) / DAY_MS + 1;
 
 /** `skipped`: no clock in the zone shows it; `twice`: clocks show it at two instants. */
 export type LocalInstant = number | 'skipped' | 'twice';
@@ -68,6 +62,5 @@ function instantOf(localMs: number, zone: string): LocalInstant {
   return earlier.toPlainDateTime().equals(local) ? 'twice' : 'skipped';
 }
 
-function startMs(day: Temporal.PlainDate, zone: string): number {
-  return day.toZonedDateTime(zone).epochMilliseconds;
-}
+const startMs = (day: Temporal.PlainDate, zone: string): number =>
+  day.toZonedDateTime(zone).epochMilliseconds;

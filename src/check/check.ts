@@ -25,7 +25,6 @@ import { bad, type Check, type Finding, type Found, type Outcome, ok, warn } fro
 import { checkSurroundings, isOwn } from './surroundings.ts';
 
 const OTHERS = 0o077;
-const DO_THIS = 'Do what this says: until then, Wirewatch cannot start.';
 const AGAIN = 'Do what this says, and run this command again.';
 const RESTORE = 'Restore a backup: wirewatch restore BACKUP --replace';
 
@@ -40,7 +39,7 @@ export async function checkInstallation(
   readStatus: () => Promise<Status>,
 ): Promise<Finding[]> {
   const findings: Finding[] = [];
-  const check: Check = async (name, run, todo = DO_THIS) => {
+  const check: Check = async (name, run, todo = 'Do what this says: until then, Wirewatch cannot start.') => {
     const found = await Promise.resolve()
       .then(run)
       .catch((error: unknown) =>

@@ -40,10 +40,8 @@ export const register = defineCommand({
       );
     const to = isBucket(given) ? given : path.resolve(given);
     const backedUp = await backUp(to, config, showProgress, { mayBeginAnew: dest !== undefined });
-    return {
-      value: { path: to, ...backedUp },
-      text: textOf(to, backedUp.written, installationOptions(self, config)),
-    };
+    const text = textOf(to, backedUp.written, installationOptions(self, config));
+    return { value: { path: to, ...backedUp }, text };
   },
 });
 

@@ -6,7 +6,7 @@ import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import type { Status } from '../operations/status.ts';
 import { STATUS } from '../operations/status-views.ts';
-import { Refused } from '../refused.ts';
+import { reasonIfRefused } from '../refused.ts';
 import { defineCommand } from './command.ts';
 import { configOf } from './installation.ts';
 import { operate } from './operate.ts';
@@ -16,15 +16,10 @@ export const register = defineCommand({
   options: SETTING_OPTIONS,
   examples: ['check', 'check --data /var/lib/wirewatch --config /etc/wirewatch.toml --json'],
   async run(_values, self) {
-    const folder = commandFolder(self);
-    const config = configured(self);
     const readStatus = async () => (await operate(self, STATUS, {})).value as Status;
-    const findings = await checkInstallation(folder, config, readStatus);
-    return {
-      value: findings,
-      text: findingsText(findings),
-      failed: findings.some(({ status }) => status === 'bad'),
-    };
+    const findings = await checkInstallation(commandFolder(self), configured(self), readStatus);
+    const failed = findings.some(({ status }) => status === 'bad');
+    return { value: findings, text: findingsText(findings), failed };
   },
 });
 
@@ -32,8 +27,7 @@ function configured(command: Command): Config | string {
   try {
     return configOf(command);
   } catch (error) {
-    if (error instanceof Refused) return error.message;
-    throw error;
+    return reasonIfRefused(error);
   }
 }
 

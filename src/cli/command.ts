@@ -65,9 +65,8 @@ export function subcommand<const Own extends Members = Record<never, never>>(
   return (parent) => defineCommand(spec)(parent.command(name).description(description));
 }
 
-export function pathMember(hint: string, placeholder = 'file'): Member<string, false> {
-  return value(readPath, { hint, placeholder });
-}
+export const pathMember = (hint: string, placeholder = 'file'): Member<string, false> =>
+  value(readPath, { hint, placeholder });
 
 function argumentOf(name: string, { isRequired, several, hint }: Member): Argument {
   const shown = `${name.replaceAll('_', '-')}${several === 'repeated' ? '...' : ''}`;
@@ -94,6 +93,4 @@ function givenOf(command: Command, members: Members, operands: readonly string[]
   return given;
 }
 
-function flagOf(name: string): string {
-  return `--${name.replaceAll('_', '-')}`;
-}
+const flagOf = (name: string): string => `--${name.replaceAll('_', '-')}`;

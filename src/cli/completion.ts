@@ -35,8 +35,7 @@ complete -c wirewatch -a '(__wirewatch_offers)'
 `,
 } as const;
 
-type Shell = keyof typeof SCRIPTS;
-export const SHELLS = ['bash', 'zsh', 'fish'] as const satisfies Shell[];
+export const SHELLS = ['bash', 'zsh', 'fish'] as const satisfies (keyof typeof SCRIPTS)[];
 
 /** The values of an argument, where they are fixed. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {

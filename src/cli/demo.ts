@@ -3,7 +3,6 @@
  * ready-to-run calls.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Command } from 'commander';
 import { rightsOf } from '../auth/keys.ts';
 import { now } from '../clock.ts';
 import { paced } from '../pace.ts';
@@ -18,7 +17,6 @@ import { SETTING_OPTIONS } from './options.ts';
 import { print } from './output.ts';
 import { operateHere, type Serving } from './serving.ts';
 
-const SEED = 'demo';
 const DROP_EVERY_MS = paced(20 * SECOND_MS);
 /** In both files of a window together. */
 const ROWS_A_WINDOW = 40;
@@ -29,42 +27,39 @@ const [FIRST, SECOND] = SAMPLE_SUBSCRIPTIONS;
 export const register = defineCommand({
   options: SETTING_OPTIONS,
   examples: ['demo', 'demo --port 9090'],
-  run: (_values, self) => demonstrate(self),
+  async run(_values, command) {
+    const beganMs = Date.now();
+    const started = await startLab(command, 'demo', {
+      seed: 'demo',
+      keys: [
+        {
+          name: 'demo: everything',
+          subscriptions: [FIRST, SECOND].map(({ id }) => ({ id, content_types: null })),
+        },
+        { name: 'demo: overseas stories', subscriptions: [{ id: SECOND.id, content_types: ['text'] }] },
+      ],
+      fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
+    });
+    if (started === null) return null;
+    const { serving, keys, stopping: signal, ended } = started;
+    const introduced = async () => {
+      const drop = createDrops(serving);
+      const shown = await introduction(serving, keys, beganMs, await drop());
+      print(command, { value: shown, text: introductionText(shown, serving) });
+      serving.showLog();
+      for (;;) {
+        await sleep(DROP_EVERY_MS, undefined, { signal });
+        await drop().catch((err: unknown) => {
+          if (!signal.aborted) serving.log.error({ err }, 'a step of the scenario failed');
+        });
+      }
+    };
+    // A drop waits until it is read, which may be never: ingest can be paused.
+    await unlessStopped(signal, [introduced(), ended]);
+    await ended;
+    return null;
+  },
 });
-
-async function demonstrate(command: Command): Promise<null> {
-  const beganMs = Date.now();
-  const started = await startLab(command, 'demo', {
-    seed: SEED,
-    keys: [
-      {
-        name: 'demo: everything',
-        subscriptions: [FIRST, SECOND].map(({ id }) => ({ id, content_types: null })),
-      },
-      { name: 'demo: overseas stories', subscriptions: [{ id: SECOND.id, content_types: ['text'] }] },
-    ],
-    fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
-  });
-  if (started === null) return null;
-  const { serving, keys, stopping: signal, ended } = started;
-  const introduced = async () => {
-    const drop = createDrops(serving);
-    const dropped = await drop();
-    const shown = await introduction(serving, keys, beganMs, dropped);
-    print(command, { value: shown, text: introductionText(shown, serving) });
-    serving.showLog();
-    for (;;) {
-      await sleep(DROP_EVERY_MS, undefined, { signal });
-      await drop().catch((err: unknown) => {
-        if (!signal.aborted) serving.log.error({ err }, 'a step of the scenario failed');
-      });
-    }
-  };
-  // A drop waits until it is read, which may be never: ingest can be paused.
-  await unlessStopped(signal, [introduced(), ended]);
-  await ended;
-  return null;
-}
 
 /**
  * What the sample agency exports from now on: operations of the lab, as a scenario has them.

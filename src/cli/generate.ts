@@ -1,5 +1,5 @@
 /** `wirewatch generate`: sample export files of any size, the same for the same arguments. */
-import { type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
+import { matching, readWindowStart } from '../config/option-values.ts';
 import { CONTENT_TYPES, EXPORT_NAMES } from '../detection/content-type.ts';
 import { FORMS } from '../exports/file-name.ts';
 import {
@@ -23,7 +23,6 @@ import {
   LATEST_START_MS,
   ROWS_MAX,
   SAMPLE_SUBSCRIPTIONS,
-  type SampleSubscription,
 } from '../tools/generate/rows.ts';
 import { defineCommand, pathMember } from './command.ts';
 import { showProgress } from './output.ts';
@@ -31,6 +30,11 @@ import { showProgress } from './output.ts';
 /** Two years of windows: more is a typing mistake. */
 const WINDOWS_MAX = 105_120;
 const BACKFILL_WINDOWS = 4_320;
+
+const LABEL = matching(
+  /^[a-z0-9._-]{1,64}$/,
+  'a label of 1 to 64 characters: a to z, 0 to 9, dot, underscore or dash',
+);
 
 const DEFAULTS = {
   rows: 1000,
@@ -59,12 +63,12 @@ const MEMBERS = {
     usual: DEFAULTS.export,
   }),
   form: choice(FORMS, { hint: 'file format and compression', placeholder: 'form', usual: DEFAULTS.form }),
-  subscriptions: list(readSubscriptions, {
+  subscriptions: list(readKeySubscriptions, {
     hint: `subscriptions to write rows for, such as 7001,7002:text (default: ${SAMPLE_SUBSCRIPTIONS.map(({ id }) => id).join(',')})`,
     placeholder: 'list',
   }),
   trailer: toggle('end NDJSON files with a line that gives the number of rows'),
-  backfill: value(readLabel, {
+  backfill: value(LABEL, {
     hint: 'instead, write one file of older data (a backfill) per export, with this label in its name',
     placeholder: 'label',
   }),
@@ -91,7 +95,11 @@ export const register = defineCommand({
 /** The files to write, in the order of their windows. @throws Refused `usage` if options contradict each other */
 function plannedFiles(values: ValuesOf<typeof MEMBERS>, nowMs: number) {
   const options = { ...DEFAULTS, ...values };
-  const { rows, seed, form, subscriptions, trailer = false, backfill } = options;
+  const { rows, seed, form, trailer = false, backfill } = options;
+  // Without a type, a subscription has both.
+  const subscriptions = options.subscriptions.map(({ id, content_types: types }) => {
+    return { id, content_types: types ?? CONTENT_TYPES };
+  });
   const windows = options.windows ?? (backfill === undefined ? 1 : BACKFILL_WINDOWS);
   const firstStartMs = options.start ?? (Math.floor(nowMs / WINDOW_MS) - windows) * WINDOW_MS;
   if (firstStartMs < EARLIEST_START_MS || firstStartMs + windows * WINDOW_MS > LATEST_START_MS) {
@@ -109,20 +117,5 @@ function plannedFiles(values: ValuesOf<typeof MEMBERS>, nowMs: number) {
     exportNames.map((exportName) => {
       return { ...content, exportName, windowStartMs, part: backfill ?? windowStartMs };
     }),
-  );
-}
-
-function readLabel(text: string): Reading<string> {
-  return /^[a-z0-9._-]{1,64}$/.test(text)
-    ? read(text)
-    : wrong('a label of 1 to 64 characters: a to z, 0 to 9, dot, underscore or dash');
-}
-
-/** Reads `7001,7002:text`; without a type, a subscription has both. */
-function readSubscriptions(items: readonly string[]): Reading<readonly SampleSubscription[]> {
-  const reading = readKeySubscriptions(items);
-  if (reading.kind === 'wrong') return reading;
-  return read(
-    reading.value.map(({ id, content_types: types }) => ({ id, content_types: types ?? CONTENT_TYPES })),
   );
 }

@@ -227,12 +227,9 @@ function whenDropped(
 }
 
 function rulesOf(config: Config, file: ExportFileName): ReadingRules {
-  return {
-    mapping: exportShapes(config).mappings[file.export],
-    earliest: config.earliestTime,
-    require_trailer: config.ingest.require_trailer,
-    bad_rows: config.ingest.bad_rows,
-  };
+  const { require_trailer, bad_rows } = config.ingest;
+  const mapping = exportShapes(config).mappings[file.export];
+  return { mapping, earliest: config.earliestTime, require_trailer, bad_rows };
 }
 
 /** @throws Refused `failed` if it is no file, or this user may not read it */

@@ -3,9 +3,8 @@ import { exec } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Command } from 'commander';
 import type { LabName } from '../operations/lab.ts';
-import { anyText, type ValuesOf, whole } from '../operations/member.ts';
+import { anyText, whole } from '../operations/member.ts';
 import { type Operation, pathOf } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';
 import { failed, reasonOf } from '../refused.ts';
@@ -20,78 +19,68 @@ import { parseJson } from '../tools/pull/api.ts';
 import { subcommand } from './command.ts';
 import { operate } from './operate.ts';
 import { anyFolder, LAB_KEY_FILE } from './options.ts';
-import type { Result } from './output.ts';
 
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
 const PATIENCE_SECONDS_DEFAULT = 60;
 const PATIENCE_SECONDS_MAX = 3600;
 const OUTCOMES = { passed: 'passed', failed: 'FAILED', not_tested: 'not tested', advice: 'advice' } as const;
 
-const MEMBERS = {
-  client: anyText(
-    'start your client with this command, kill it and start it again; it gets BASE_URL, KEY and SINCE in its environment (default: you run it)',
-    'command',
-  ),
-  copy: anyText(
-    'print the copy of your client with this command: a line of JSON a detection, with id and version',
-    'command',
-  ),
-  patience: whole(
-    1,
-    PATIENCE_SECONDS_MAX,
-    `how long the client may take for each act (default: ${PATIENCE_SECONDS_DEFAULT})`,
-    'seconds',
-  ),
-};
-
 export const registerExam = subcommand('exam', 'play a day of bad luck to your client, and grade it', {
-  members: MEMBERS,
+  members: {
+    client: anyText(
+      'start your client with this command, kill it and start it again; it gets BASE_URL, KEY and SINCE in its environment (default: you run it)',
+      'command',
+    ),
+    copy: anyText(
+      'print the copy of your client with this command: a line of JSON a detection, with id and version',
+      'command',
+    ),
+    patience: whole(
+      1,
+      PATIENCE_SECONDS_MAX,
+      `how long the client may take for each act (default: ${PATIENCE_SECONDS_DEFAULT})`,
+      'seconds',
+    ),
+  },
   examples: ['lab exam --client ./run-client --copy ./print-copy'],
-  run: examine,
+  async run({ client, copy, patience = PATIENCE_SECONDS_DEFAULT }, command) {
+    // Each operation returns what its caller in the exam names.
+    const ask = async <Answer>(name: LabName, given: object) =>
+      (await operate(command, operationOf(`lab ${name}`), given)).value as Answer;
+    const { now } = await ask<{ now: string }>('clock', {});
+    const folder = anyFolder(command, 'lab');
+    const key = readFileSync(join(folder.root, LAB_KEY_FILE), 'utf8').trim();
+    const running = readRunning(folder);
+    const url = running.kind === 'running' ? running.url : null;
+    if (url === null) throw failed(`the lab in ${folder.root} has just ended. Start it again.`);
+    const since = formatMs(Date.parse(now) - DAY_MS);
+    const env = { ...process.env, BASE_URL: url, KEY: key, SINCE: since };
+    const started = client === undefined ? null : clientProcess(client, env);
+    const stop = async () => {
+      // Before the client is killed, which the exam would start again.
+      await ask('fault clear', {}).catch(() => {});
+      await started?.kill();
+      process.exit(1);
+    };
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
+    announce(`BASE_URL=${url} KEY=${key} SINCE=${since}`);
+    if (started === null)
+      announce('Start your client now, with an empty copy. Have it ask every few seconds.');
+    const evidence = await playExam({
+      ask,
+      removeSubscription: (id) => operate(command, operationOf('subscription remove'), { id }, 'lab'),
+      read: (target) => readApi(`${url}${target}`, key),
+      client: started,
+      copy: copy === undefined ? null : () => readCopy(copy, env),
+      patienceMs: patience * SECOND_MS,
+      onAct: (name) => announce(`${name} …`),
+    });
+    const findings = gradeClient(evidence);
+    const passed = !findings.some(({ outcome }) => outcome === 'failed');
+    const value = { passed, requests: evidence.requests.length, findings };
+    return { value, text: shown(findings, passed), failed: !passed };
+  },
 });
-
-async function examine(
-  { client, copy, patience = PATIENCE_SECONDS_DEFAULT }: ValuesOf<typeof MEMBERS>,
-  command: Command,
-): Promise<Result> {
-  // Each operation returns what its caller in the exam names.
-  const ask = async <Answer>(name: LabName, given: object) =>
-    (await operate(command, operationOf(`lab ${name}`), given)).value as Answer;
-  const { now } = await ask<{ now: string }>('clock', {});
-  const folder = anyFolder(command, 'lab');
-  const key = readFileSync(join(folder.root, LAB_KEY_FILE), 'utf8').trim();
-  const running = readRunning(folder);
-  const url = running.kind === 'running' ? running.url : null;
-  if (url === null) throw failed(`the lab in ${folder.root} has just ended. Start it again.`);
-  const since = formatMs(Date.parse(now) - DAY_MS);
-  const env = { ...process.env, BASE_URL: url, KEY: key, SINCE: since };
-  const started = client === undefined ? null : clientProcess(client, env);
-  const stop = async () => {
-    // Before the client is killed, which the exam would start again.
-    await ask('fault clear', {}).catch(() => {});
-    await started?.kill();
-    process.exit(1);
-  };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
-  announce(`BASE_URL=${url} KEY=${key} SINCE=${since}`);
-  if (started === null) announce('Start your client now, with an empty copy. Have it ask every few seconds.');
-  const evidence = await playExam({
-    ask,
-    removeSubscription: (id) => operate(command, operationOf('subscription remove'), { id }, 'lab'),
-    read: (target) => readApi(`${url}${target}`, key),
-    client: started,
-    copy: copy === undefined ? null : () => readCopy(copy, env),
-    patienceMs: patience * SECOND_MS,
-    onAct: (name) => announce(`${name} …`),
-  });
-  const findings = gradeClient(evidence);
-  const passed = !findings.some(({ outcome }) => outcome === 'failed');
-  return {
-    value: { passed, requests: evidence.requests.length, findings },
-    text: shown(findings, passed),
-    failed: !passed,
-  };
-}
 
 function operationOf(name: string): Operation {
   const operation = operationAt(pathOf({ name }));

@@ -11,7 +11,7 @@ import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { parseLabTime, time } from '../operations/lab.ts';
-import { anyText, type ValuesOf } from '../operations/member.ts';
+import { anyText } from '../operations/member.ts';
 import { misconfigured } from '../refused.ts';
 import { type DataFolder, dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
@@ -31,73 +31,71 @@ import { print } from './output.ts';
 import { operateHere, serveAppliance, untilSignal } from './serving.ts';
 
 const SEED_DEFAULT = '1';
-const FAULT = 'add, list and remove faults of answers';
-const MEMBERS = {
-  seed: anyText(`seed of the detections and the key: a number or any text (default: ${SEED_DEFAULT})`),
-  key_file: pathMember('write the API key to this file, for clients'),
-  clock: time('what the clock shows at the start, such as 2026-03-29T00:00Z'),
-  ready_file: pathMember('write url and key to this file, as JSON, when the lab is ready'),
-  scenario: pathMember(
-    'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
-  ),
-};
 
 export function register(command: Command): void {
   operationGroup('lab')(command);
   for (const own of command.commands) {
-    if (own.name() === 'fault') own.description(FAULT);
+    if (own.name() === 'fault') own.description('add, list and remove faults of answers');
     // `-1d` is no option.
     if (own.name() === 'clock') own.allowUnknownOption();
   }
   registerExam(command);
-  defineCommand({
-    members: MEMBERS,
-    options: LISTENING_OPTIONS,
-    examples: [
-      'lab --port 8080 --seed 7 --key-file key.txt',
-      'lab clock +26h',
-      'lab drop --rows 3 --age 3d',
-      'lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
-    ],
-    run: start,
-  })(command);
+  registerLab(command);
 }
 
-async function start(options: ValuesOf<typeof MEMBERS>, command: Command): Promise<null> {
-  const { seed = SEED_DEFAULT, key_file, ready_file } = options;
-  const steps = options.scenario === undefined ? [] : readScenario(options.scenario);
-  const removeReadyFile = () => {
-    if (ready_file !== undefined) rmSync(ready_file, { force: true });
-  };
-  // Left by an earlier lab, it would announce this one too early.
-  removeReadyFile();
-  const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
-  const started = await startLab(command, 'lab', {
-    seed,
-    clockMs: parseLabTime(options.clock ?? '') ?? Date.now(),
-    keys: [{ name: 'lab', subscriptions }],
-    fill: (feed) => feed.dropMonth(),
-  });
-  if (started === null) return null;
-  const { serving, lab, key, stopping, ended } = started;
-  const { appliance, config, log } = serving;
-  stopping.addEventListener('abort', removeReadyFile);
-  serving.showLog();
-  lab.onMoved = playScenario(
-    steps,
-    ({ path, given }) => operateHere(appliance, path, given),
-    (step, err) => log.error({ err, step }, 'a step of the scenario failed'),
-  );
-  const { url } = appliance;
-  const { url: link } = await operateHere<{ url: string }>(appliance, 'console');
-  const data = config.dataFolder;
-  const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data };
-  if (key_file !== undefined) writeWhole(key_file, `${key}\n`);
-  if (ready_file !== undefined) writeWhole(ready_file, `${JSON.stringify(shown)}\n`);
-  print(command, { value: shown, text: introductionText(shown) });
-  await ended;
-  return null;
-}
+const registerLab = defineCommand({
+  members: {
+    seed: anyText(`seed of the detections and the key: a number or any text (default: ${SEED_DEFAULT})`),
+    key_file: pathMember('write the API key to this file, for clients'),
+    clock: time('what the clock shows at the start, such as 2026-03-29T00:00Z'),
+    ready_file: pathMember('write url and key to this file, as JSON, when the lab is ready'),
+    scenario: pathMember(
+      'play a script of times and steps, as JSON or TOML; see "wirewatch manual testing-your-client"',
+    ),
+  },
+  options: LISTENING_OPTIONS,
+  examples: [
+    'lab --port 8080 --seed 7 --key-file key.txt',
+    'lab clock +26h',
+    'lab drop --rows 3 --age 3d',
+    'lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
+  ],
+  async run(options, command) {
+    const { seed = SEED_DEFAULT, key_file, ready_file } = options;
+    const steps = options.scenario === undefined ? [] : readScenario(options.scenario);
+    const removeReadyFile = () => {
+      if (ready_file !== undefined) rmSync(ready_file, { force: true });
+    };
+    // Left by an earlier lab, it would announce this one too early.
+    removeReadyFile();
+    const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
+    const started = await startLab(command, 'lab', {
+      seed,
+      clockMs: parseLabTime(options.clock ?? '') ?? Date.now(),
+      keys: [{ name: 'lab', subscriptions }],
+      fill: (feed) => feed.dropMonth(),
+    });
+    if (started === null) return null;
+    const { serving, lab, key, stopping, ended } = started;
+    const { appliance, config, log } = serving;
+    stopping.addEventListener('abort', removeReadyFile);
+    serving.showLog();
+    lab.onMoved = playScenario(
+      steps,
+      ({ path, given }) => operateHere(appliance, path, given),
+      (step, err) => log.error({ err, step }, 'a step of the scenario failed'),
+    );
+    const { url } = appliance;
+    const { url: link } = await operateHere<{ url: string }>(appliance, 'console');
+    const data = config.dataFolder;
+    const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data };
+    if (key_file !== undefined) writeWhole(key_file, `${key}\n`);
+    if (ready_file !== undefined) writeWhole(ready_file, `${JSON.stringify(shown)}\n`);
+    print(command, { value: shown, text: introductionText(shown) });
+    await ended;
+    return null;
+  },
+});
 
 function introductionText(shown: Readonly<Record<'url' | 'key' | 'now' | 'console', string>>): string {
   const { url, key, console: link } = shown;
@@ -178,9 +176,8 @@ export async function unlessStopped(stopping: AbortSignal, work: readonly Promis
   });
 }
 
-function seeded(what: string, seed: string, length: number): Buffer {
-  return hash('sha512', `wirewatch lab ${what} ${seed}`, 'buffer').subarray(0, length);
-}
+const seeded = (what: string, seed: string, length: number): Buffer =>
+  hash('sha512', `wirewatch lab ${what} ${seed}`, 'buffer').subarray(0, length);
 
 /**
  * Files of a lab are complete when they appear, so they need no quiet time. Nor does it look for them more often than an

@@ -4,8 +4,6 @@ import { failed } from '../refused.ts';
 import { documentTable } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
 
-const RULE = '-'.repeat(80);
-
 export const register = defineCommand({
   examples: ['licenses | less', 'licenses --json'],
   run() {
@@ -16,6 +14,6 @@ export const register = defineCommand({
       );
     const list = documentTable(bundled, ['name', 'version', 'license']);
     const texts = bundled.map(({ name, version, text }) => `${name} ${version}\n\n${text}`);
-    return { value: bundled, text: [list, ...texts].join(`\n\n${RULE}\n\n`) };
+    return { value: bundled, text: [list, ...texts].join(`\n\n${'-'.repeat(80)}\n\n`) };
   },
 });

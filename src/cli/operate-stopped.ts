@@ -5,7 +5,7 @@ import { applyRevocations } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { requireDropOf } from '../drop/drop-folder.ts';
 import { type Context, type Operation, refusedBy } from '../operations/operation.ts';
-import { type OutcomeDocument, outcomeDocument } from '../operations/problem.ts';
+import { outcomeDocument } from '../operations/problem.ts';
 import { failed } from '../refused.ts';
 import { createFileReader } from '../store/file-reader.ts';
 import { ensureFolder, isThere } from '../store/folder.ts';
@@ -20,13 +20,11 @@ import { note } from './output.ts';
 /** How long another command may take before this one gives up. */
 const OTHER_COMMAND_MS = 15 * SECOND_MS;
 
+/** `given`: the members, as JSON. */
+export type Asked = Readonly<{ operation: Operation; given: object; by: Actor }>;
+
 /** @returns null if an appliance has the folder, but cannot be asked yet */
-export async function operateStopped(
-  command: Command,
-  operation: Operation,
-  given: object,
-  by: Actor,
-): Promise<OutcomeDocument | null> {
+export async function operateStopped(command: Command, { operation, given, by }: Asked) {
   // First: to others an installation would seem to be missing, or its configuration.
   const folder = commandFolder(command);
   requireOwner(folder);

@@ -18,6 +18,7 @@ import type { DataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { readLines } from '../text-lines.ts';
 import { SECOND_MS } from '../time.ts';
+import type { Asked } from './operate-stopped.ts';
 import { anyFolder } from './options.ts';
 import { showProgress } from './output.ts';
 
@@ -36,9 +37,9 @@ export async function operate(
 ): Promise<OutcomeDocument> {
   // Also the folder of a lab: one that runs does every operation.
   const folder = anyFolder(command, kind);
-  const by = actorOfProcess();
+  const asked = { operation, given, by: actorOfProcess() };
   for (const untilMs = performance.now() + START_MS; ; ) {
-    const answer = await askRunning(folder, operation, given, by).catch((error: unknown) => {
+    const answer = await askRunning(folder, asked).catch((error: unknown) => {
       // Only the owner, and root, may open the socket.
       if (isErrorCode(error, 'EACCES')) requireOwner(folder);
       throw error;
@@ -49,7 +50,7 @@ export async function operate(
         `no lab runs in ${folder.root}. Start one with: wirewatch lab, or name its folder with --data`,
       );
     const { operateStopped } = await import('./operate-stopped.ts');
-    const own = await operateStopped(command, operation, given, by);
+    const own = await operateStopped(command, asked);
     if (own !== null) return own;
     if (performance.now() > untilMs) throw await hangs(folder, START_MS);
     await sleep(TRY_AGAIN_MS);
@@ -57,12 +58,7 @@ export async function operate(
 }
 
 /** @returns null if nobody listens: the socket is missing, left over by a crash, or being closed */
-async function askRunning(
-  folder: DataFolder,
-  operation: Operation,
-  given: object,
-  by: Actor,
-): Promise<OutcomeDocument | null> {
+async function askRunning(folder: DataFolder, { operation, given, by }: Asked) {
   const late = AbortSignal.timeout(ANSWER_MS);
   let asking: ClientRequest | null = null;
   let response: IncomingMessage;
@@ -92,15 +88,9 @@ async function askRunning(
   return outcomeIn(response, operation);
 }
 
-interface AnswerLine {
-  readonly progress?: string;
-  readonly outcome?: OutcomeDocument;
-  readonly problem?: ProblemDocument;
-}
-
 /** @throws Refused as the operation, and if the appliance ends before its last line */
 async function outcomeIn(response: IncomingMessage, { name }: Operation) {
-  let end: AnswerLine = {};
+  let end: { progress?: string; outcome?: OutcomeDocument; problem?: ProblemDocument } = {};
   try {
     for await (const line of readLines(response)) {
       end = JSON.parse(line);

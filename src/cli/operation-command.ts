@@ -1,6 +1,6 @@
 /** Makes a command of an operation: arguments, options, help and examples, what is asked, and what is printed. */
 import { createInterface } from 'node:readline';
-import { type Command, Option } from 'commander';
+import { Option } from 'commander';
 import type { Members } from '../operations/member.ts';
 import type { Operation } from '../operations/operation.ts';
 import { operationsOf } from '../operations/table.ts';
@@ -10,7 +10,7 @@ import { joined } from '../text-layout.ts';
 import { type CommandSpec, defineCommand, type Register } from './command.ts';
 import { operate } from './operate.ts';
 import { DROP_OPTION } from './options.ts';
-import { note, type Result } from './output.ts';
+import { note } from './output.ts';
 
 /** The commands of a group, such as `key`. @param more those of the group that are no operations */
 export function operationGroup(group: string, ...more: readonly Register[]): Register {
@@ -28,40 +28,35 @@ export function operationGroup(group: string, ...more: readonly Register[]): Reg
 }
 
 export function commandOf(operation: Operation): CommandSpec<Members> {
+  const { name, form, job, confirmedBy } = operation;
   const options = [
     operation.readsDrop && DROP_OPTION,
-    operation.confirmedBy !== undefined && new Option('--yes', 'do not ask for confirmation'),
+    confirmedBy !== undefined && new Option('--yes', 'do not ask for confirmation'),
   ];
   return {
     ...operation,
     options: options.filter((option) => option instanceof Option),
-    run: (values, command, given) => runOperation(command, operation, values, given),
+    async run(values: Readonly<Record<string, unknown>>, command, given) {
+      const { yes = false } = command.opts<{ yes?: boolean }>();
+      if (confirmedBy !== undefined && !yes) {
+        const word = `${values[confirmedBy]}`;
+        await confirm(`${name} ${word}: ${form?.will}`, word);
+      }
+      // Whoever interrupts a command ends only its waiting.
+      const goesOn = job === undefined ? '' : ` If Wirewatch is running, it goes on with ${name}.`;
+      const interrupted = () => {
+        note(`interrupted.${goesOn}`);
+        process.exit(130);
+      };
+      process.once('SIGINT', interrupted);
+      const outcome = await operate(command, operation, given).finally(() =>
+        process.off('SIGINT', interrupted),
+      );
+      const { value, done, next, warning, failed } = outcome;
+      if (warning !== null) note(warning);
+      return { value, text: joined('\n\n', [done, operation.text(value), ...next]), failed };
+    },
   };
-}
-
-async function runOperation(
-  command: Command,
-  operation: Operation,
-  values: Readonly<Record<string, unknown>>,
-  given: object,
-): Promise<Result> {
-  const { yes = false } = command.opts<{ yes?: boolean }>();
-  const { name, form, confirmedBy } = operation;
-  if (confirmedBy !== undefined && !yes) {
-    const word = `${values[confirmedBy]}`;
-    await confirm(`${name} ${word}: ${form?.will}`, word);
-  }
-  // Whoever interrupts a command ends only its waiting.
-  const goesOn = operation.job === undefined ? '' : ` If Wirewatch is running, it goes on with ${name}.`;
-  const interrupted = () => {
-    note(`interrupted.${goesOn}`);
-    process.exit(130);
-  };
-  process.once('SIGINT', interrupted);
-  const outcome = await operate(command, operation, given).finally(() => process.off('SIGINT', interrupted));
-  const { value, done, next, warning, failed } = outcome;
-  if (warning !== null) note(warning);
-  return { value, text: joined('\n\n', [done, operation.text(value), ...next]), failed };
 }
 
 export interface Terminal {

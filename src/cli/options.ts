@@ -7,7 +7,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { isBaseUrl, normalBaseUrl, type Reading, read, wrong } from '../config/option-values.ts';
+import { isBaseUrl, matching, normalBaseUrl, type Reading, read, wrong } from '../config/option-values.ts';
 import { misconfigured } from '../refused.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
@@ -70,15 +70,8 @@ export function readUrl(text: string): Reading<string> {
 }
 
 /** A path. An empty one, from an unset variable in a script, would silently mean this folder. */
-export function readPath(text: string): Reading<string> {
-  return text === '' ? wrong('a path, but the value is empty') : read(text);
-}
+export const readPath = matching(/./s, 'a path, but the value is empty');
 
-const FOLDERS: Readonly<Record<InstallationKind, string>> = {
-  appliance: 'wirewatch-data',
-  demo: 'wirewatch-demo',
-  lab: 'wirewatch-lab',
-};
 /** In the folder of a lab or demonstration only. */
 export const LAB_FILE = 'wirewatch-lab.json';
 /** In the folder of a lab: its API key, for the exam. */
@@ -99,6 +92,7 @@ export function commandFolder(command: Command, kind: InstallationKind = 'applia
 
 /** The same, whoever it belongs to. */
 export function anyFolder(command: Command, kind: InstallationKind = 'appliance'): DataFolder {
+  const usual = `wirewatch-${kind === 'appliance' ? 'data' : kind}`;
   // An empty variable counts as unset: otherwise it would mean the working directory.
-  return dataFolder(path.resolve(commonOptions(command).data || process.env.WIREWATCH_DATA || FOLDERS[kind]));
+  return dataFolder(path.resolve(commonOptions(command).data || process.env.WIREWATCH_DATA || usual));
 }

@@ -36,23 +36,20 @@ let drawnMs = 0;
  * terminal.
  * @param label another one is shown at once @param total of `done`, if known
  */
-export function showProgress(label: string, done?: number, total?: number): void {
+export function showProgress(label: string, done?: number, total = 0): void {
   const { stderr } = process;
   const nowMs = Date.now();
   if (!stderr.isTTY || (label === progressLabel && nowMs - drawnMs < REDRAW_MS)) return;
   progressLabel = label;
   drawnMs = nowMs;
-  const line = [...progressLine(label, done, total)].slice(0, Math.max(1, (stderr.columns || 80) - 1));
+  const count = done === undefined ? '' : `  ${grouped(Math.round(done))}`;
+  const share = total > 0 ? `  ${Math.min(100, Math.floor(((done ?? 0) / total) * 100))}%` : '';
+  const text = `${printable(label)}${count}${share}`;
+  const line = [...text].slice(0, Math.max(1, (stderr.columns || 80) - 1));
   stderr.write(`${CLEAR_LINE}${line.join('')}`);
 }
 
 export function endProgress(): void {
   if (progressLabel !== null) process.stderr.write(CLEAR_LINE);
   progressLabel = null;
-}
-
-function progressLine(label: string, done: number | undefined, total = 0): string {
-  if (done === undefined) return printable(label);
-  const share = total > 0 ? `  ${Math.min(100, Math.floor((done / total) * 100))}%` : '';
-  return `${printable(label)}  ${grouped(Math.round(done))}${share}`;
 }

@@ -140,9 +140,7 @@ function open(options: PullOptions): Copy {
   return isLines ? openLines(into, isRead) : openSqliteCopy(into, isRead);
 }
 
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
-}
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /** @throws Refused `failed` for a copy that pull has not completed; that of another client has no position */
 function requireComplete(copy: Copy, into: string): void {
@@ -161,9 +159,7 @@ function checkBegun(copy: Copy, { into, since, full }: PullOptions): void {
   throw misused(`${into} was started without --full. ${next}`);
 }
 
-function filesOf(into: string, isLines: boolean): string {
-  return isLines ? `${into} and ${placeOf(into)}` : into;
-}
+const filesOf = (into: string, isLines: boolean): string => (isLines ? `${into} and ${placeOf(into)}` : into);
 
 function pulledText(into: string, stored: number, detections: number | null, startsNow: boolean): string {
   const done =

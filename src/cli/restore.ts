@@ -45,10 +45,8 @@ export const register = defineCommand({
         value: { completed_earlier_restore: true, data, replaced: restored.earlier },
         text: `An earlier restore into ${data} had been interrupted. It is now complete, and nothing else was done.${replacedText(restored.earlier)}\n\nTo restore ${source.text} instead, run the command again with --replace.`,
       };
-    return {
-      value: { completed_earlier_restore: false, data, ...restored },
-      text: restoredText(restored, { ...asked, parse: drop.parse }, installationOptions(self, config)),
-    };
+    const text = restoredText(restored, { ...asked, parse: drop.parse }, installationOptions(self, config));
+    return { value: { completed_earlier_restore: false, data, ...restored }, text };
   },
 });
 
@@ -63,6 +61,7 @@ function restoredText(restored: Restored, asked: Asked, options: string): string
     restored;
   const { data, standby: isStandby } = asked;
   const state = state_of === null ? 'an installation without detections' : `the state of ${state_of}`;
+  const since = restored.access_state_of === null ? '' : ` after ${restored.access_state_of}`;
   return joined('\n\n', [
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
     `Restored from ${source}.`,
@@ -76,7 +75,9 @@ function restoredText(restored: Restored, asked: Asked, options: string): string
       `${counted(gone.count, 'detection')} that clients may have ${gone.count === 1 ? 'does' : 'do'} not exist in this state, and nothing tells clients so. Their ids are in ${gone.file}: send it to your customers, if the detections were wrong.`,
     ended_here.length > 0 &&
       `These were revoked or suspended here, and the writer does not know it. Repeat it there: ${ended_here.join(', ')}.`,
-    restored.access !== 'continued' && !isStandby && accessText(restored),
+    restored.access !== 'continued' &&
+      !isStandby &&
+      `Changes to accounts, subscriptions and keys${since} are lost. A key that was revoked since then works again: revoke it again. A key that was created since then is gone: create it again. All console sessions have ended.`,
     orphans.length > 0 && orphansText(orphans, asked),
     `Start Wirewatch with: wirewatch serve${options}`,
   ]);
@@ -90,11 +91,6 @@ function detectionsText({ raised, access }: Restored, { untilMs }: Asked): strin
       ? 'Changes after the end of the backup are lost'
       : `Changes after ${formatMs(untilMs)} are discarded`;
   return `${why}, and clients may have seen them. Therefore versions are raised by 1,000, once, and positions continue a year ahead: clients never mistake newer content for older, their cursors stay valid, and they skip nothing. What they have in a version that is gone is announced again; where that is not known, what changed in the last 31 days of the log.`;
-}
-
-function accessText({ access_state_of }: Restored): string {
-  const since = access_state_of === null ? '' : ` after ${access_state_of}`;
-  return `Changes to accounts, subscriptions and keys${since} are lost. A key that was revoked since then works again: revoke it again. A key that was created since then is gone: create it again. All console sessions have ended.`;
 }
 
 function orphansText(orphans: readonly string[], { untilMs, standby, parse }: Asked): string {
@@ -117,6 +113,5 @@ function orphansText(orphans: readonly string[], { untilMs, standby, parse }: As
   ]);
 }
 
-function replacedText(aside: string | null): string {
-  return aside === null ? '' : `\nThe previous contents are in ${aside}. Delete them when everything works.`;
-}
+const replacedText = (aside: string | null): string =>
+  aside === null ? '' : `\nThe previous contents are in ${aside}. Delete them when everything works.`;

@@ -3,7 +3,6 @@ import { isInTheClear } from '../config/listening.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { defineCommand } from './command.ts';
 import { SETTING_OPTIONS } from './options.ts';
-import type { Serving } from './serving.ts';
 
 export const register = defineCommand({
   options: SETTING_OPTIONS,
@@ -17,21 +16,19 @@ export const register = defineCommand({
     const { serveAppliance, untilSignal } = await import('./serving.ts');
     const { configOf } = await import('./installation.ts');
     const serving = await serveAppliance(configOf(self), 'appliance', { ingestThread });
-    warnOfSettings(serving);
+    const { log, config, appliance } = serving;
+    const { url } = appliance;
+    if (config.server.base_url === '')
+      log.warn(
+        { url },
+        'base_url is not set: links and error types name the listening address, which others may not reach. Set it with --base-url',
+      );
+    if (isInTheClear(config.server))
+      log.warn(
+        { url },
+        'keys cross the network in the clear: there is neither a certificate nor a trusted proxy',
+      );
     await untilSignal(serving);
     return null;
   },
 });
-
-function warnOfSettings({ appliance: { url }, config: { server }, log }: Serving): void {
-  if (server.base_url === '')
-    log.warn(
-      { url },
-      'base_url is not set: links and error types name the listening address, which others may not reach. Set it with --base-url',
-    );
-  if (isInTheClear(server))
-    log.warn(
-      { url },
-      'keys cross the network in the clear: there is neither a certificate nor a trusted proxy',
-    );
-}

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Option } from 'commander';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
-import { type Reading, read, wrong } from '../config/option-values.ts';
+import { matching } from '../config/option-values.ts';
 import type { SettingFlags } from '../config/schema.ts';
 import { value } from '../operations/member.ts';
 import { ownCommand } from '../packed.ts';
@@ -15,6 +15,7 @@ const SERVICE_DATA = '/var/lib/wirewatch';
 const SERVICE_CONFIG = '/etc/wirewatch/wirewatch.toml';
 const UNIT = '/etc/systemd/system/wirewatch.service';
 const USER = 'wirewatch';
+const USER_NAME = matching(/^[a-z_][a-z0-9_-]{0,30}$/, 'a user name: lower-case letters, digits, _ and -');
 /** Exists where systemd runs the system (sd_booted(3)). */
 const SYSTEMD = '/run/systemd/system';
 /** Under a stricter umask of root, the service could not read its configuration. */
@@ -25,7 +26,7 @@ export const register = defineCommand({
     unit: pathMember(
       `where to write the systemd unit (default: ${UNIT}, or no unit where systemd does not run)`,
     ),
-    user: value(readUser, { hint: `user that runs the service (default: ${USER})`, placeholder: 'name' }),
+    user: value(USER_NAME, { hint: `user that runs the service (default: ${USER})`, placeholder: 'name' }),
     program: pathMember('path of the program that the service runs (default: this program)', 'path'),
   },
   options: [
@@ -37,7 +38,7 @@ export const register = defineCommand({
     'setup --drop /srv/exports --base-url https://detections.example.org',
     'setup --no-service --data ./wirewatch-data',
   ],
-  run({ unit, user = USER, program }, self) {
+  run({ unit, user = USER, program: named }, self) {
     process.umask(UMASK);
     const { service: isWanted, ...flags } = self.opts<SettingFlags & { service: boolean }>();
     const common = commonOptions(self);
@@ -47,11 +48,8 @@ export const register = defineCommand({
       : commandFolder(self).root;
     const usual = isService ? SERVICE_CONFIG : path.join(data, CONFIG_FILE_NAME);
     const config = path.resolve(common.config || process.env.WIREWATCH_CONFIG || usual);
-    const service = {
-      unit: path.resolve(unit ?? UNIT),
-      user,
-      program: program === undefined ? ownCommand() : [path.resolve(program)],
-    };
+    const program = named === undefined ? ownCommand() : [path.resolve(named)];
+    const service = { unit: path.resolve(unit ?? UNIT), user, program };
     const result = setUp({ data, config, flags, service: isService ? service : null });
     const files = result.files.map(({ what, path, outcome }) =>
       outcome === 'written'
@@ -62,9 +60,3 @@ export const register = defineCommand({
     return { value: result, text: [...files, '', 'Next:', ...next].join('\n') };
   },
 });
-
-function readUser(text: string): Reading<string> {
-  return /^[a-z_][a-z0-9_-]{0,30}$/.test(text)
-    ? read(text)
-    : wrong('a user name: lower-case letters, digits, _ and -');
-}

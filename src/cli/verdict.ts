@@ -70,10 +70,12 @@ export function verdictText(verdict: Verdict): string {
   const read = verdict.mapped && firstRowsText(verdict.first_rows);
   if (verdict.valid) return joined('\n', [`valid: ${counted(verdict.rows, 'row')}${about}`, ...notes, read]);
   const errors = verdict.error_groups.map(groupText);
-  const grouped = verdict.error_groups.reduce((sum, { count }) => sum + count, 0);
-  const left = verdict.errors_total - grouped;
+  const left = verdict.error_groups.reduce((rest, { count }) => rest - count, verdict.errors_total);
   const more = left > 0 && `  … ${counted(left, 'error')} of other kinds`;
-  const why = verdict.reason ?? `${counted(verdict.errors_total, 'error')} in ${rowsText(verdict)}`;
+  const { rows, rows_with_errors } = verdict;
+  // If the file as a whole breaks the format, no row has errors.
+  const some = rows_with_errors === 0 || rows === 1 ? '' : `${grouped(rows_with_errors)} of `;
+  const why = verdict.reason ?? `${counted(verdict.errors_total, 'error')} in ${some}${counted(rows, 'row')}`;
   return joined('\n', [`invalid: ${why}${about}`, ...errors, more, ...notes, read]);
 }
 
@@ -100,12 +102,6 @@ function readText(read: ReadValue | undefined): string {
   const value = JSON.stringify(read.value);
   if (read.value_in_file === undefined) return value;
   return `${JSON.stringify(read.value_in_file)}${read.unreadable ? ', unreadable' : ` as ${value}`}`;
-}
-
-/** If the file as a whole breaks the format, no row has errors. */
-function rowsText({ rows_with_errors, rows }: Verdict): string {
-  const all = counted(rows, 'row');
-  return rows_with_errors === 0 || rows === 1 ? all : `${grouped(rows_with_errors)} of ${all}`;
 }
 
 function groupText({ count, lines, ...error }: ErrorGroup): string {

@@ -50,11 +50,8 @@ export const register = defineCommand({
     const source = await openCopy(src, config.copy);
     const { entries, findings } = await verifyCopy(source, showProgress);
     const ok = findings.length === 0;
-    return {
-      value: { verified: source.text, ok, entries, findings },
-      text: sourceText(source.text, entries, findings),
-      failed: !ok,
-    };
+    const text = sourceText(source.text, entries, findings);
+    return { value: { verified: source.text, ok, entries, findings }, text, failed: !ok };
   },
 });
 

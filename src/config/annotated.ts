@@ -39,6 +39,4 @@ function entry(setting: Setting, chosen: string | number | undefined): string {
 }
 
 /** Text in lines of at most 100 characters; a longer word has a line of its own. */
-function wrapped(text: string): string[] {
-  return text.match(/\S.{0,99}(?= |$)|\S+/g) ?? [];
-}
+const wrapped = (text: string): string[] => text.match(/\S.{0,99}(?= |$)|\S+/g) ?? [];

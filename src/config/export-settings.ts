@@ -2,7 +2,7 @@
  * The settings of one export: whether it is in use, and how its files differ from the export format (manual,
  * your-exports.md). What they mean is in exports/.
  */
-import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
 import { Bad } from '../exports/article-address.ts';
 import { readValue } from '../exports/check-row.ts';
@@ -19,6 +19,10 @@ const FIXED_OFFSET = /^[+-]([01]\d|2[0-3]):[0-5]\d$/;
 
 const Value = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
 
+/** A table in which every name is known. */
+export const section = <Members extends TProperties>(members: Members) =>
+  Type.Object(members, { additionalProperties: false });
+
 /** @param problems what is wrong with a table of the right types, by its members */
 function table<Schema extends TSchema>(
   schema: Schema,
@@ -29,86 +33,77 @@ function table<Schema extends TSchema>(
   return { ...schema, default: {}, description, expected, problems };
 }
 
+/** A text that may be empty. @param isRight whether another one is what was expected */
+export function textOrNone(isRight: (text: string) => boolean, expected: string, description: string) {
+  const is = (text: string) => text === '' || isRight(text);
+  return Type.String({ is, expected, default: '', description });
+}
+
 export function exportSettings(exportName: ExportName) {
-  return Type.Object(
-    {
-      enabled: Type.Boolean({
-        default: true,
-        description: `Whether the ${exportName} export is in use. If false, its files are refused, it has no streams, and as_of and health ignore it.`,
+  return section({
+    enabled: Type.Boolean({
+      default: true,
+      description: `Whether the ${exportName} export is in use. If false, its files are refused, it has no streams, and as_of and health ignore it.`,
+    }),
+    columns: table(
+      Type.Record(Type.String(), Type.String({ minLength: 1, maxLength: 1000 })),
+      'For columns that have another name in the files: our name = theirs.',
+      'a table such as { subscription_id = "Customer" }',
+      (columns) => Object.keys(columns).flatMap((name) => columnProblems(name, exportName)),
+    ),
+    values: table(
+      Type.Record(Type.String(), Type.Record(Type.String(), Value)),
+      'For columns whose values are written otherwise: theirs = ours. An empty text is no value.',
+      'a table such as { article_print = { "Y" = true, "N" = false } }',
+      (values) =>
+        Object.entries(values).flatMap(([name, theirs]) => [
+          ...columnProblems(name, exportName),
+          ...Object.entries(theirs).flatMap(([text, value]) =>
+            valueProblems(`${name}.${text}`, name, value, exportName),
+          ),
+        ]),
+    ),
+    constants: table(
+      Type.Record(Type.String(), Value),
+      'Values of columns that the files lack.',
+      'a table such as { source_language = "de" }',
+      (constants) =>
+        Object.entries(constants).flatMap(([name, value]) => [
+          ...columnProblems(name, exportName),
+          ...valueProblems(name, name, value, exportName),
+        ]),
+    ),
+    csv: table(
+      section({
+        delimiter: Type.Optional(Type.String()),
+        quote: Type.Optional(Type.String()),
+        encoding: Type.Optional(Type.String()),
+        header: Type.Optional(Type.Array(Type.String(), { maxItems: 1000 })),
       }),
-      columns: table(
-        Type.Record(Type.String(), Type.String({ minLength: 1, maxLength: 1000 })),
-        'For columns that have another name in the files: our name = theirs.',
-        'a table such as { subscription_id = "Customer" }',
-        (columns) => Object.keys(columns).flatMap((name) => columnProblems(name, exportName)),
-      ),
-      values: table(
-        Type.Record(Type.String(), Type.Record(Type.String(), Value)),
-        'For columns whose values are written otherwise: theirs = ours. An empty text is no value.',
-        'a table such as { article_print = { "Y" = true, "N" = false } }',
-        (values) =>
-          Object.entries(values).flatMap(([name, theirs]) => [
-            ...columnProblems(name, exportName),
-            ...Object.entries(theirs).flatMap(([text, value]) =>
-              valueProblems(`${name}.${text}`, name, value, exportName),
-            ),
-          ]),
-      ),
-      constants: table(
-        Type.Record(Type.String(), Value),
-        'Values of columns that the files lack.',
-        'a table such as { source_language = "de" }',
-        (constants) =>
-          Object.entries(constants).flatMap(([name, value]) => [
-            ...columnProblems(name, exportName),
-            ...valueProblems(name, name, value, exportName),
-          ]),
-      ),
-      csv: table(
-        Type.Object(
-          {
-            delimiter: Type.Optional(Type.String()),
-            quote: Type.Optional(Type.String()),
-            encoding: Type.Optional(Type.String()),
-            header: Type.Optional(Type.Array(Type.String(), { maxItems: 1000 })),
-          },
-          { additionalProperties: false },
-        ),
-        'How CSV files are written: delimiter, quote (empty for none), encoding (a label of the Encoding Standard), and header: the names of the columns, if the files have no header line.',
-        'a table of delimiter, quote, encoding and header, such as { delimiter = ";", encoding = "windows-1252" }',
-        csvProblems,
-      ),
-      time_format: Type.String({
-        maxLength: 100,
-        is: (text: string) => text === '' || isTimeFormat(text),
-        expected:
-          'empty, or a format of YYYY or YY, MM or M, DD or D, HH or H (hh or h with A), mm, ss, S (fractions), Z (offset), such as DD.MM.YYYY HH:mm:ss',
-        default: '',
-        description: 'How times are written. ISO 8601 with Z or an offset is always read.',
-      }),
-      time_zone: Type.String({
-        is: (text: string) => text === '' || FIXED_OFFSET.test(text) || zoneName(text) !== null,
-        expected: 'empty, an IANA time zone such as Europe/Berlin, or an offset such as +01:00',
-        default: '',
-        description:
-          'Time zone of times without an offset, and of file_name. Empty: such a time is an error, and file_name is in UTC.',
-      }),
-      decimal: Type.Union([Type.Literal('.'), Type.Literal(',')], {
-        default: '.',
-        description: 'Decimal separator of numbers in text.',
-      }),
-      file_name: Type.String({
-        maxLength: 150,
-        is: (text: string) => text === '' || isFileName(text),
-        expected:
-          'empty, or the name of a file with the start of its window, such as hits_{YYYYMMDD}_{HHmm}.csv; it ends in neither .tmp, .part nor .partial, and begins with no dot',
-        default: '',
-        description:
-          'Another name that the files of windows may have: the start of the window, in time_zone, by the letters of time_format in braces.',
-      }),
-    },
-    { additionalProperties: false },
-  );
+      'How CSV files are written: delimiter, quote (empty for none), encoding (a label of the Encoding Standard), and header: the names of the columns, if the files have no header line.',
+      'a table of delimiter, quote, encoding and header, such as { delimiter = ";", encoding = "windows-1252" }',
+      csvProblems,
+    ),
+    time_format: textOrNone(
+      isTimeFormat,
+      'empty, or a format of YYYY or YY, MM or M, DD or D, HH or H (hh or h with A), mm, ss, S (fractions), Z (offset), such as DD.MM.YYYY HH:mm:ss',
+      'How times are written. ISO 8601 with Z or an offset is always read.',
+    ),
+    time_zone: textOrNone(
+      (text) => FIXED_OFFSET.test(text) || zoneName(text) !== null,
+      'empty, an IANA time zone such as Europe/Berlin, or an offset such as +01:00',
+      'Time zone of times without an offset, and of file_name. Empty: such a time is an error, and file_name is in UTC.',
+    ),
+    decimal: Type.Union([Type.Literal('.'), Type.Literal(',')], {
+      default: '.',
+      description: 'Decimal separator of numbers in text.',
+    }),
+    file_name: textOrNone(
+      isFileName,
+      'empty, or the name of a file with the start of its window, such as hits_{YYYYMMDD}_{HHmm}.csv; it ends in neither .tmp, .part nor .partial, and begins with no dot',
+      'Another name that the files of windows may have: the start of the window, in time_zone, by the letters of time_format in braces.',
+    ),
+  });
 }
 
 type ExportSettings = Static<ReturnType<typeof exportSettings>>;
@@ -163,17 +158,12 @@ function columnProblems(name: string, exportName: ExportName): string[] {
   return [`${name}: ${exportName} files have no such column${didYouMean(name, known)}`];
 }
 
-function valueProblems(
-  place: string,
-  name: string,
-  value: string | number | boolean,
-  exportName: ExportName,
-): string[] {
+function valueProblems(at: string, name: string, value: string | number | boolean, exportName: ExportName) {
   const column = exportColumn(name);
   if (column === undefined || value === '') return [];
   const limits = { export: exportName, earliest: '', latest: '9999-12-31T23:59:59Z' };
   const read = readValue(value, column.kind, limits);
-  return read instanceof Bad ? [`${place}: expected ${read.expected}, found ${shown(value)}`] : [];
+  return read instanceof Bad ? [`${at}: expected ${read.expected}, found ${shown(value)}`] : [];
 }
 
 function csvProblems(csv: Mapping['csv']): string[] {
@@ -183,15 +173,11 @@ function csvProblems(csv: Mapping['csv']): string[] {
     !isOne(delimiter) && `delimiter: expected one character, such as ";" or "\\t", found ${shown(delimiter)}`,
     quote !== '' && !isOne(quote) && `quote: expected one character, or nothing, found ${shown(quote)}`,
     quote === delimiter && 'quote: it is also the delimiter',
-    !isEncoding(encoding) &&
+    unlessError(null, () => new TextDecoder(encoding)) === null &&
       `encoding: expected a label such as utf-8, windows-1252 or utf-16le, found ${shown(encoding)}`,
     (header.length === 0 || new Set(header).size < header.length) &&
       'header: expected the name of each column of the files, each only once',
   ].filter((problem) => problem !== false);
-}
-
-function isEncoding(label: string): boolean {
-  return unlessError(false, () => new TextDecoder(label).encoding !== '');
 }
 
 const DAY_FIELDS = ['year', 'month', 'day'] as const;
@@ -199,10 +185,11 @@ const MINUTE_FIELDS = [...DAY_FIELDS, 'hour', 'minute'] as const;
 
 function isTimeFormat(text: string): boolean {
   const fields = timeFormat(text)?.fields;
-  return DAY_FIELDS.every((field) => fields?.has(field));
+  return text.length <= 100 && DAY_FIELDS.every((field) => fields?.has(field));
 }
 
 function isFileName(text: string): boolean {
   const fields = nameFormat(text)?.fields;
-  return MINUTE_FIELDS.every((field) => fields?.has(field)) && !/^\.|[/\0]|\.(tmp|part|partial)$/.test(text);
+  const isWhole = MINUTE_FIELDS.every((field) => fields?.has(field));
+  return isWhole && text.length <= 150 && !/^\.|[/\0]|\.(tmp|part|partial)$/.test(text);
 }

@@ -39,9 +39,8 @@ export function readConfigFile(named: string | undefined, dataFolder: string) {
 }
 
 /** @throws TomlError, whose message names the place */
-export function parseToml(text: string): TomlTableWithoutBigInt {
-  return parse(text, { unsafeKeyBehaviour: 'throw', maxDepth: 20 });
-}
+export const parseToml = (text: string): TomlTableWithoutBigInt =>
+  parse(text, { unsafeKeyBehaviour: 'throw', maxDepth: 20 });
 
 /** An inline table, as in the configuration file; any other text stays text. */
 export function tableOfText(text: string): unknown {

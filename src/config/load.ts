@@ -20,15 +20,7 @@ import { readConfigFile, tableOfText } from './file.ts';
 import { isLoopback, trustedProxies } from './listening.ts';
 import { isTable, normalBaseUrl, plainValue, shown } from './option-values.ts';
 import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
-import {
-  expectation,
-  FLAGS,
-  SETTINGS,
-  SETTINGS_SCHEMA,
-  type Setting,
-  type SettingFlags,
-  type Settings,
-} from './schema.ts';
+import { expectation, FLAGS, SETTINGS, SETTINGS_SCHEMA, type SettingFlags, type Settings } from './schema.ts';
 
 export type ConfigSources = {
   flags: SettingFlags;
@@ -77,18 +69,19 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
   const settings = {};
   const places = new Map<string, string>();
   for (const setting of SETTINGS) {
+    const { schema } = setting;
     const flag = FLAGS.find((known) => known.setting === setting.path);
     const ofText = (place: string, text: string | undefined) =>
-      text === undefined ? undefined : { place, value: absolute(setting, valueOfText(text, setting.schema)) };
+      text === undefined ? undefined : { place, value: absolute(schema, valueOfText(text, schema)) };
     const present = [
       flag && ofText(flag.flag, flags[flag.option]),
       ofText(setting.variable, env[setting.variable]),
       fromFile.get(setting.path),
     ].filter((value) => value !== undefined);
-    for (const value of present) problems.push(...problemsOf(setting, value));
+    for (const value of present) problems.push(...problemsOf(schema, value));
     const [effective] = present;
     if (effective !== undefined) places.set(setting.path, effective.place);
-    const value = effective === undefined ? setting.schema.default : effective.value;
+    const value = effective === undefined ? schema.default : effective.value;
     ValuePointer.Set(settings, pointerTo(setting.path), structuredClone(value));
   }
   const prefix = String(settingIn(settings, 'keys.prefix'));
@@ -105,9 +98,8 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
 }
 
 /** The value, or the absolute path where it is one. @param folder where a relative path starts */
-function absolute({ schema }: Setting, value: unknown, folder = process.cwd()): unknown {
-  return typeof value === 'string' && schema.isPath?.(value) ? path.resolve(folder, value) : value;
-}
+const absolute = (schema: TSchema, value: unknown, folder = process.cwd()): unknown =>
+  typeof value === 'string' && schema.isPath?.(value) ? path.resolve(folder, value) : value;
 
 /**
  * Completes the settings, and checks those that depend on each other: folders, TLS pairs.
@@ -153,13 +145,10 @@ function resolve(settings: Settings, places: ReadonlyMap<string, string>, dataFo
     if (copy[name] && copy.to === '') refuse(`copy.${name}`, 'it needs [copy] to: where the copy is kept');
   if (problems.length > 0) throw misconfigured(listed(problems, 'settings are invalid'));
   const earliestMs = parseInstant(ingest.earliest_time);
+  const base_url = server.base_url === '' ? '' : normalBaseUrl(server.base_url);
   return {
     ...settings,
-    server: {
-      ...server,
-      trusted_proxies: trustedProxies(server),
-      base_url: server.base_url === '' ? '' : normalBaseUrl(server.base_url),
-    },
+    server: { ...server, trusted_proxies: trustedProxies(server), base_url },
     admin: { ...admin, tls_certificate, tls_key },
     ingest: { ...ingest, drop },
     photos: { folder: photosFolder },
@@ -176,7 +165,7 @@ function valuesOf(file: string, table: object, problems: string[], section = '')
     const place = `${file}, ${section === '' ? name : `[${section}] ${name}`}`;
     const setting = SETTINGS.find((known) => known.path === at);
     if (setting !== undefined)
-      return [[at, { place, value: absolute(setting, plainValue(value), path.dirname(file)) }]];
+      return [[at, { place, value: absolute(setting.schema, plainValue(value), path.dirname(file)) }]];
     if (isSection(at) && isTable(value)) return valuesOf(file, value, problems, at);
     if (PRESEED_TABLES.some((table) => table === at)) return [];
     // In another section, perhaps.
@@ -190,9 +179,8 @@ function valuesOf(file: string, table: object, problems: string[], section = '')
   });
 }
 
-function isSection(at: string): boolean {
-  return SETTINGS.some(({ section }) => section === at || section.startsWith(`${at}.`));
-}
+const isSection = (at: string): boolean =>
+  SETTINGS.some(({ section }) => section === at || section.startsWith(`${at}.`));
 
 function unknownVariables(env: ConfigSources['env']): string[] {
   const known = SETTINGS.map(({ variable }) => variable);
@@ -219,16 +207,15 @@ function valueOfText(text: string, schema: TSchema): unknown {
   }
 }
 
-function problemsOf(setting: Setting, { place, value }: RawValue): string[] {
-  const { schema } = setting;
-  const found = (wrong: unknown) => (schema.secret === true ? 'something else' : shown(wrong));
+function problemsOf(schema: TSchema, { place, value }: RawValue): string[] {
   if (fits(schema, value))
     return (schema.problems?.(value) ?? []).map((problem: string) => `${place}: ${problem}`);
   const items = Array.isArray(value) && schema.type === 'array' ? value : null;
   const wrong = items === null ? value : items.find((item) => !fits(schema.items, item));
   if (items !== null && wrong === undefined)
     return [`${place}: expected at most ${schema.maxItems} items, found ${items.length}`];
-  return [`${place}: expected ${expectation(schema)}, found ${found(wrong)}`];
+  const found = schema.secret === true ? 'something else' : shown(wrong);
+  return [`${place}: expected ${expectation(schema)}, found ${found}`];
 }
 
 function fits(schema: TSchema, value: unknown): boolean {
@@ -237,22 +224,18 @@ function fits(schema: TSchema, value: unknown): boolean {
 }
 
 /** The value of a setting. @param setting its path: `server.port` */
-export function settingIn(settings: object, setting: string) {
-  return ValuePointer.Get(settings, pointerTo(setting));
-}
+export const settingIn = (settings: object, setting: string) =>
+  ValuePointer.Get(settings, pointerTo(setting));
 
-function pointerTo(setting: string): string {
-  return `/${setting.replaceAll('.', '/')}`;
-}
+const pointerTo = (setting: string): string => `/${setting.replaceAll('.', '/')}`;
 
 /** Which exports are in use, and whatever else the settings say of them. */
 export interface ExportSwitches {
   readonly exports: Readonly<Record<ExportName, { readonly enabled: boolean }>>;
 }
 
-export function enabledExports({ exports }: ExportSwitches): readonly ExportName[] {
-  return EXPORT_NAMES.filter((name) => exports[name].enabled);
-}
+export const enabledExports = ({ exports }: ExportSwitches): readonly ExportName[] =>
+  EXPORT_NAMES.filter((name) => exports[name].enabled);
 
 /** The drop folder, and how the names in it are parsed. */
 export function dropNames(config: Pick<Settings, 'exports' | 'ingest'>) {

@@ -13,9 +13,7 @@ const NAME_CHARACTERS_MAX = 200;
 
 export const KEY_ID = 'a key id: 12 characters from a to z and 2 to 7';
 
-export function readKeyId(text: string): Reading<string> {
-  return isKeyId(text) ? read(text) : wrong(KEY_ID);
-}
+export const readKeyId = (text: string): Reading<string> => (isKeyId(text) ? read(text) : wrong(KEY_ID));
 
 /** A name for people, without control characters; spaces around it are removed. */
 export function readName(text: string): Reading<string> {
@@ -31,14 +29,16 @@ export function listItems(text: string): string[] | null {
   return items.includes('') ? null : [...new Set(items)];
 }
 
-export function read<Value>(value: Value): Reading<Value> {
-  return { kind: 'read', value };
-}
+export const read = <Value>(value: Value): Reading<Value> => ({ kind: 'read', value });
 
 /** @param expected follows "expected" in the message */
-export function wrong<Value>(expected: string): Reading<Value> {
-  return { kind: 'wrong', expected };
-}
+export const wrong = <Value>(expected: string): Reading<Value> => ({ kind: 'wrong', expected });
+
+/** Reads a text of this form as it is. */
+export const matching =
+  (form: RegExp, expected: string) =>
+  (text: string): Reading<string> =>
+    form.test(text) ? read(text) : wrong(expected);
 
 /** An instant with `Z` or an offset; epoch milliseconds. */
 export function readInstant(text: string): Reading<number> {
@@ -57,8 +57,10 @@ export function readWindowStart(text: string): Reading<number> {
 /** A whole number from `min` to `max`, in plain digits. */
 export function integer(min: number, max: number) {
   return (text: string): Reading<number> => {
-    const number = wholeNumber(text, min, max);
-    return number === null ? wrong(`a whole number from ${grouped(min)} to ${grouped(max)}`) : read(number);
+    const number = /^-?(0|[1-9]\d{0,15})$/.test(text) ? Number(text) : Number.NaN;
+    return Number.isSafeInteger(number) && number >= min && number <= max
+      ? read(number)
+      : wrong(`a whole number from ${grouped(min)} to ${grouped(max)}`);
   };
 }
 
@@ -76,27 +78,16 @@ export function isAddress(text: string): boolean {
 export function isBaseUrl(text: string): boolean {
   // Checks the text too: the parser would correct spaces, a missing slash, an empty query or fragment.
   if (text.length > 2048 || !/^https?:\/\/[^/\s?#\\]/i.test(text) || /[\s?#\\]/.test(text)) return false;
-  if (!URL.canParse(text)) return false;
-  const url = new URL(text);
-  return url.username === '' && url.password === '' && !text.includes('@');
+  return URL.canParse(text) && !text.includes('@');
 }
 
 /** Scheme, host and port as a browser sends them in Origin: without a path, in lower case. */
-export function isOrigin(text: string): boolean {
-  return isBaseUrl(text) && new URL(text).origin === text;
-}
+export const isOrigin = (text: string): boolean => isBaseUrl(text) && new URL(text).origin === text;
 
 /** A base address normalized, without a slash at its end. */
 export function normalBaseUrl(text: string): string {
   const url = new URL(text);
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
-}
-
-/** A whole number from `min` to `max` in plain digits; null for any other text. */
-export function wholeNumber(text: string, min: number, max: number): number | null {
-  if (!/^-?(0|[1-9]\d{0,15})$/.test(text)) return null;
-  const number = Number(text);
-  return Number.isSafeInteger(number) && number >= min && number <= max ? number : null;
 }
 
 const FOUND_CHARACTERS_MAX = 80;
@@ -105,19 +96,16 @@ const FOUND_CHARACTERS_MAX = 80;
 export function plainValue(value: unknown): unknown {
   if (isTable(value))
     return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plainValue(member)]));
-  if (!(value instanceof Date)) return value;
-  const text = value.toISOString();
-  return text.endsWith('.000Z') ? text.replace('.000Z', 'Z') : text;
+  return value instanceof Date ? value.toISOString().replace('.000Z', 'Z') : value;
 }
 
-export function isTable(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
-}
+export const isTable = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 
 /** A value for a message: short, on one line, without a password in an address. */
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (isTable(value)) return 'a section';
-  const text = (JSON.stringify(value) ?? String(value)).replace(/\/\/[^/@]*@/, '//…@');
+  const text = (JSON.stringify(plainValue(value)) ?? String(value)).replace(/\/\/[^/@]*@/, '//…@');
   return text.length <= FOUND_CHARACTERS_MAX ? text : `${text.slice(0, FOUND_CHARACTERS_MAX)}…`;
 }

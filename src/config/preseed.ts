@@ -11,7 +11,7 @@ import type { Placed, SeedKey, SeedKeyTerms, Seeds } from '../auth/preseed.ts';
 import { type Members, readEach, type ValuesOf, value } from '../operations/member.ts';
 import { NEW_ACCOUNT, NEW_KEY_MEMBERS, NEW_SUBSCRIPTION } from '../operations/members.ts';
 import { listed, misconfigured, reasonOf } from '../refused.ts';
-import { isTable, KEY_ID, plainValue, type Reading, read, readKeyId, shown, wrong } from './option-values.ts';
+import { isTable, KEY_ID, matching, type Reading, read, readKeyId, shown, wrong } from './option-values.ts';
 
 export const PRESEED_TABLES = ['accounts', 'subscriptions', 'keys'] as const;
 
@@ -36,12 +36,8 @@ const KEY = {
   // No message repeats these two, which may be a key.
   id: value(readKeyId, { hint: KEY_ID, isSecret: true }),
   hash: value(readHash, { hint: 'the SHA-256 of the key', isSecret: true }),
-  secret_file: value((text) => (text === '' ? wrong<string>('the path of a file') : read(text)), {
-    hint: 'a file that contains the complete key',
-  }),
-  prefix: value((text) => (PREFIX.test(text) ? read(text) : wrong<string>(KEY_PREFIX_FORM)), {
-    hint: KEY_PREFIX_FORM,
-  }),
+  secret_file: value(matching(/./s, 'the path of a file'), { hint: 'a file that contains the complete key' }),
+  prefix: value(matching(PREFIX, KEY_PREFIX_FORM), { hint: KEY_PREFIX_FORM }),
 };
 
 /**
@@ -67,12 +63,11 @@ export function readPreseed(
       problems.push(`${file}, ${place}: expected ${expected}, found ${found}`);
       return [];
     };
-    if (!Array.isArray(entries)) return refuse(table, `entries [[${table}]]`, shown(plainValue(entries)));
+    if (!Array.isArray(entries)) return refuse(table, `entries [[${table}]]`, shown(entries));
     if (entries.length > ENTRIES_MAX)
       return refuse(table, `at most ${ENTRIES_MAX} entries`, `${entries.length}`);
     return entries.flatMap((entry: unknown, at) => {
-      if (!isTable(entry))
-        return refuse(`${table}[${at}]`, `an entry [[${table}]]`, shown(plainValue(entry)));
+      if (!isTable(entry)) return refuse(`${table}[${at}]`, `an entry [[${table}]]`, shown(entry));
       const place = `${file}, ${table}[${at}]`;
       const before = problems.length;
       const complain: Complain = (name, problem) => problems.push(`${place}.${name}: ${problem}`);
@@ -86,16 +81,21 @@ export function readPreseed(
   const subscriptions = entriesOf('subscriptions', NEW_SUBSCRIPTION).map(
     ({ account: account_id, ...terms }) => ({ account_id, ...terms }),
   );
-  const keys = entriesOf('keys', KEY, checkSource).map((entry) => keyOf(entry, file, prefix));
+  const keys = entriesOf('keys', KEY, checkSource).map(
+    ({ id = '', hash = Buffer.of(), secret_file, ...members }): SeedKey | KeyInFile => {
+      const { account: account_id, expires: expires_at, allow_address: allow_addresses, ...terms } = members;
+      const key = { account_id, expires_at, allow_addresses, ...terms };
+      return secret_file === undefined
+        ? { prefix, ...key, id, hash }
+        : { ...key, id: id || null, secret_file: path.resolve(path.dirname(file), secret_file) };
+    },
+  );
   findDuplicates(accounts, problems);
   findDuplicates(subscriptions, problems);
   return { accounts, subscriptions, keys };
 }
 
-function findDuplicates(
-  entries: readonly { readonly id: string | number; readonly place: string }[],
-  problems: string[],
-): void {
+function findDuplicates(entries: readonly (Placed & { id: string | number })[], problems: string[]): void {
   const placeById = new Map<string | number, string>();
   for (const { id, place } of entries) {
     const before = placeById.get(id);
@@ -116,18 +116,6 @@ function checkSource(entry: object, complain: Complain): void {
       'hash',
       'missing: give the hash that "wirewatch key generate" prints, or secret_file, a file that contains the complete key',
     );
-}
-
-function keyOf(
-  { id = '', hash = Buffer.of(), secret_file, ...members }: ValuesOf<typeof KEY> & Placed,
-  file: string,
-  prefix: string,
-): SeedKey | KeyInFile {
-  const { account: account_id, expires: expires_at, allow_address: allow_addresses, ...terms } = members;
-  const key = { account_id, expires_at, allow_addresses, ...terms };
-  return secret_file === undefined
-    ? { prefix, ...key, id, hash }
-    : { ...key, id: id || null, secret_file: path.resolve(path.dirname(file), secret_file) };
 }
 
 function readHash(text: string): Reading<Buffer> {

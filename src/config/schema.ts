@@ -5,19 +5,15 @@
  * A section or a setting that is not in it is refused, so that nothing an operator wrote is ignored. Besides the members of
  * JSON Schema, `is` is a further test of a text, and `isPath` tells whether it is a path, which is made absolute.
  */
-import { type Static, type StringOptions, type TProperties, type TSchema, Type } from '@sinclair/typebox';
+import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
 import { KEY_PREFIX, KEY_PREFIX_FORM } from '../auth/key-form.ts';
 import { BUCKET_ADDRESS, isBucket } from '../copy/place.ts';
 import { grouped } from '../counted.ts';
 import { perExport } from '../detection/content-type.ts';
 import { parseInstant } from '../time.ts';
-import { exportSettings } from './export-settings.ts';
+import { exportSettings, section, textOrNone } from './export-settings.ts';
 import { isAddress, isBaseUrl, isOrigin, NO_PROXY } from './option-values.ts';
-
-function section<Members extends TProperties>(members: Members) {
-  return Type.Object(members, { additionalProperties: false });
-}
 
 /** Far above any sensible rate: a test can turn a rate limit off. */
 const RATE_MAX = 1_000_000_000;
@@ -36,12 +32,12 @@ const pathSetting = (description: string) =>
 const hostSetting = (description: string) =>
   Type.String({ is: isAddress, expected: HOST_EXPECTED, default: '127.0.0.1', description });
 
-type Range = readonly [minimum: number, maximum: number, usual: number];
-
-const whole = ([minimum, maximum, usual]: Range, description: string) =>
+const whole = ([minimum, maximum, usual]: readonly [number, number, number], description: string) =>
   Type.Integer({ minimum, maximum, default: usual, description });
 
-const either = (usual: boolean, description: string) => Type.Boolean({ default: usual, description });
+/** Settings that are on, or off, by default. */
+const on = (description: string) => Type.Boolean({ default: true, description });
+const off = (description: string) => Type.Boolean({ default: false, description });
 
 /** @param item of it, each a text */
 const listOf = (item: StringOptions, description: string) =>
@@ -55,13 +51,11 @@ export const SETTINGS_SCHEMA = section({
   server: section({
     host: hostSetting('Address to listen on; 0.0.0.0 or :: listens on every interface.'),
     port: whole([0, PORT_MAX, 8080], 'Port to listen on; 0 picks a free one.'),
-    base_url: Type.String({
-      is: (text: string) => text === '' || isBaseUrl(text),
-      expected:
-        'empty, or an absolute http or https address without user name, query or fragment, such as https://api.example.com',
-      default: '',
-      description: 'Public address that clients use; empty means the listening address.',
-    }),
+    base_url: textOrNone(
+      isBaseUrl,
+      'empty, or an absolute http or https address without user name, query or fragment, such as https://api.example.com',
+      'Public address that clients use; empty means the listening address.',
+    ),
     trusted_proxies: listOf(
       {
         is: (text: string) => text === NO_PROXY || isAddressOrNetwork(text),
@@ -73,12 +67,8 @@ export const SETTINGS_SCHEMA = section({
       'PEM file with the certificate, followed by any intermediate certificates. With tls_key, it turns on HTTPS. Renewed files are loaded without a restart.',
     ),
     tls_key: pathSetting('PEM file with the private key of the certificate, without a passphrase.'),
-    compression: either(
-      true,
-      'Whether answers over 1 KiB are compressed (gzip, zstd) for clients that accept it.',
-    ),
-    discovery: either(
-      true,
+    compression: on('Whether answers over 1 KiB are compressed (gzip, zstd) for clients that accept it.'),
+    discovery: on(
       'Whether GET /v1/openapi.json and GET /.well-known/oauth-authorization-server are answered, to anyone.',
     ),
     cors_origins: listOf(
@@ -118,7 +108,7 @@ export const SETTINGS_SCHEMA = section({
       description:
         'Seconds between two scans of the drop folder, for file systems that do not report new files.',
     }),
-    require_trailer: either(false, 'Whether an NDJSON file must end with an end_of_export line.'),
+    require_trailer: off('Whether an NDJSON file must end with an end_of_export line.'),
     bad_rows: Type.Union([Type.Literal('fail'), Type.Literal('skip')], {
       default: 'fail',
       description:
@@ -133,13 +123,11 @@ export const SETTINGS_SCHEMA = section({
       [0, 36_500, 0],
       'Days after which archived files are deleted, but none in the first hour after a start; 0 keeps them forever.',
     ),
-    earliest_time: Type.String({
-      is: (text: string) => text === '' || (/Z$/.test(text) && parseInstant(text) !== null),
-      expected: 'a time in UTC with Z, such as 2000-01-01T00:00:00Z, or nothing',
-      default: '',
-      description:
-        'A row with an earlier first_detected_at is a bad row. Empty: five years before the start of the window; of a backfill, before it is read.',
-    }),
+    earliest_time: textOrNone(
+      (text) => text.endsWith('Z') && parseInstant(text) !== null,
+      'a time in UTC with Z, such as 2000-01-01T00:00:00Z, or nothing',
+      'A row with an earlier first_detected_at is a bad row. Empty: five years before the start of the window; of a backfill, before it is read.',
+    ),
   }),
   photos: section({
     folder: pathSetting(
@@ -182,20 +170,17 @@ export const SETTINGS_SCHEMA = section({
       description:
         'Where a copy is kept: a folder on another disk or a share, or s3://bucket/prefix; empty means none.',
     }),
-    wait: either(
-      false,
+    wait: off(
       'Whether a change is shown only once the copy has it. Then ingest waits while the copy cannot be written.',
     ),
-    standby: either(
-      false,
+    standby: off(
       'Whether this machine follows the copy of another one and serves reads, until "wirewatch promote" makes it the writer.',
     ),
-    endpoint: Type.String({
-      pattern: '^(https?://[^\\s/@?#]+)?$',
-      expected: 'an address such as https://s3.example.org:9000, or nothing',
-      default: '',
-      description: 'Address of the S3 service; empty means that of Amazon.',
-    }),
+    endpoint: textOrNone(
+      (text) => /^https?:\/\/[^\s/@?#]+$/.test(text),
+      'an address such as https://s3.example.org:9000, or nothing',
+      'Address of the S3 service; empty means that of Amazon.',
+    ),
     region: Type.String({
       pattern: '^[A-Za-z0-9-]{1,64}$',
       expected: 'the name of a region, such as us-east-1',

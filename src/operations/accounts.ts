@@ -62,11 +62,8 @@ export const ACCOUNTS = [
       const account = context.change((db) => setAccount(db, id, changes));
       const replay =
         'This applies to rows read from now on. To apply it to existing detections: wirewatch ingest replay';
-      return {
-        value: accountDocument(account),
-        done: `Changed account ${id}.`,
-        next: [changes.print_metadata !== undefined && replay],
-      };
+      const next = [changes.print_metadata !== undefined && replay];
+      return { value: accountDocument(account), done: `Changed account ${id}.`, next };
     },
   }),
   act('account suspend', {

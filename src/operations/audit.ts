@@ -4,17 +4,15 @@ import { type AuditedChange, readTrail } from '../auth/audit.ts';
 import { instant, requireSpan } from './member.ts';
 import { reading } from './operation.ts';
 
-const HELP = `Each line gives the time, the user of the operating system (and the user who called sudo), the command, and
+export const AUDIT = reading('audit', {
+  summary: 'print the audit trail: who changed which account, subscription, key or window, and when',
+  help: `Each line gives the time, the user of the operating system (and the user who called sudo), the command, and
 the account, subscription or key that was changed, with its old and new values, or what was asked for. After "console:"
 or "api:" comes what was done from the console or through the administration API: the user is the one who made the link,
 and a name that the link was given with --as follows in quotes. "start" in place of a command is a change made at a start
 because of the configuration file. No line contains a key or its hash. With --json, each entry has the members at, entry,
 kind, command, actor, sudo_user, as, subject, id, change (added, changed, removed or asked for) and members
-({"name":{"from":…,"to":…}}).`;
-
-export const AUDIT = reading('audit', {
-  summary: 'print the audit trail: who changed which account, subscription, key or window, and when',
-  help: HELP,
+({"name":{"from":…,"to":…}}).`,
   members: {
     from: instant('only entries written at or after this time'),
     to: instant('only entries written before this time'),

@@ -1,12 +1,11 @@
 /** Links into the console of the running Wirewatch, and the end of all its sessions. */
 import { actorText } from '../auth/actor.ts';
-import { noteOperation } from '../auth/audit.ts';
 import { LINK_MS, makeTicket } from '../auth/console-sessions.ts';
 import { readName } from '../config/option-values.ts';
 import { failed, misused } from '../refused.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
 import { toggle, value } from './member.ts';
-import { act, type Context } from './operation.ts';
+import { act, type Context, noted } from './operation.ts';
 import type { Outcome } from './problem.ts';
 
 export const CONSOLE_OPERATIONS = [
@@ -22,21 +21,17 @@ export const CONSOLE_OPERATIONS = [
       if (!end_all) return linkInto(context, as, read_only ?? false);
       if (as !== undefined || read_only !== undefined)
         throw misused('--end-all makes no link: leave out --as and --read-only.');
-      if (mayNote(context)) context.change((access) => noteOperation(access, { kind: 'console-end-all' }));
+      if (mayNote(context)) noted(context, { kind: 'console-end-all' });
       // Of one that does not run, they ended with it.
       context.running?.endSessions();
-      return {
-        value: { ended: true },
-        done: 'Every session of the console has ended. A new one begins with: wirewatch console',
-      };
+      const done = 'Every session of the console has ended. A new one begins with: wirewatch console';
+      return { value: { ended: true }, done };
     },
   }),
 ];
 
 /** On a standby, where nothing can be changed, only the log has the beginning of a session. */
-function mayNote({ live }: Context): boolean {
-  return live === null || live.role === 'writer';
-}
+const mayNote = ({ live }: Context): boolean => live === null || live.role === 'writer';
 
 /**
  * The audit trail has every link: whoever opens it acts in the name of the one who made it.
@@ -48,22 +43,16 @@ function linkInto(context: Context, as: string | undefined, read_only: boolean) 
     throw failed(`Wirewatch is not running on ${folder.root}. Start it with: wirewatch serve`);
   if (live.console === null)
     throw failed('the console is off. Set [admin] port, 9464 for example, and restart Wirewatch.');
-  const { url } = live.console;
   const by = { ...context.by, ...(as !== undefined && { as }) };
-  const asked = { kind: 'console-link', as: as ?? null, read_only };
-  if (mayNote(context)) context.change((access) => noteOperation(access, asked));
+  if (mayNote(context)) noted(context, { kind: 'console-link', as: as ?? null, read_only });
   const nowMs = Date.now();
   const link = makeTicket({ by, read_only }, nowMs);
   context.running?.remember(link);
-  const value = {
-    url: `${url}/#login=${link.token}`,
-    name: actorText(by),
-    read_only,
-    expires_at: formatMs(nowMs + LINK_MS),
-  };
+  const url = `${live.console.url}/#login=${link.token}`;
+  const value = { url, name: actorText(by), read_only, expires_at: formatMs(nowMs + LINK_MS) };
   return {
     value,
-    done: value.url,
+    done: url,
     next: [
       `Open it in a browser within ${LINK_MS / MINUTE_MS} minutes: it works once, and begins a session of twelve hours for ${value.name}${read_only ? ', read-only' : ''}.`,
     ],

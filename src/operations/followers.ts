@@ -49,11 +49,8 @@ export function followersOf(db: Database, { active, usage, subscriptions }: Acti
   });
 }
 
-export function keysDocument(
-  { active, usage, unreadable }: ActiveKeys,
-  followers: ReturnType<typeof followersOf>,
-  nowMs: number,
-) {
+export function keysDocument(keys: ActiveKeys, followers: ReturnType<typeof followersOf>, nowMs: number) {
+  const { active, usage, unreadable } = keys;
   const uses = active.flatMap(({ id }) => usage.get(id)?.last_used_at ?? []);
   return {
     active: active.length,
@@ -89,10 +86,7 @@ function followerState(db: Database, names: readonly StreamName[], position: num
 }
 
 /** Where a key was at a time: the position of its last cursor; null: it had none yet. */
-export interface Mark {
-  readonly atMs: number;
-  readonly position: number | null;
-}
+export type Mark = Readonly<{ atMs: number; position: number | null }>;
 
 /** For each mark, how old the oldest change in these streams was that the key had not been given by then, in seconds. */
 export function lagsAt(db: Database, names: readonly StreamName[], marks: readonly Mark[]) {

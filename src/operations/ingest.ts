@@ -1,14 +1,12 @@
 /** Reading of dropped files: a pause, and reading archived files again; rewriting the log. */
 import { listAccounts } from '../auth/accounts.ts';
-import { noteOperation } from '../auth/audit.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { counted, grouped } from '../counted.ts';
 import { pauseIngest, resumeIngest } from '../ingest/operator-pause.ts';
-import type { ReplayCounts } from '../ingest/threads/ingest-messages.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { instant, requireSpan } from './member.ts';
-import { act } from './operation.ts';
+import { act, noted } from './operation.ts';
 
 export const INGEST = [
   act('ingest replay', {
@@ -33,10 +31,14 @@ export const INGEST = [
     ],
     async run(context, { from = 0, to = Number.MAX_SAFE_INTEGER }) {
       requireSpan(from, to);
-      const request = { kind: 'replay', from, to } as const;
-      context.change((access) => noteOperation(access, request));
-      const counts = await context.ingest(request);
-      return { value: counts, done: replayText(counts), failed: counts.unreadable.length > 0 };
+      const counts = await context.ingest(noted(context, { kind: 'replay', from, to }));
+      const done = joined('\n', [
+        `${counted(counts.files, 'file')} with ${counted(counts.rows, 'row')} ${counts.files === 1 ? 'was' : 'were'} read again: ${counted(counts.created, 'detection')} created, ${grouped(counts.updated)} updated, ${grouped(counts.rescored)} re-scored, ${grouped(counts.unchanged)} unchanged.`,
+        counts.left_out > 0 &&
+          `left out: ${counted(counts.left_out, 'row')}: bad ones, those of a missing subscription, and of one that was removed and added again after the file came.`,
+        ...counts.unreadable.map(({ file, reason }) => `not read: ${file}: ${reason}`),
+      ]);
+      return { value: counts, done, failed: counts.unreadable.length > 0 };
     },
   }),
   act('ingest pause', {
@@ -50,10 +52,8 @@ export const INGEST = [
     },
     run({ change, folder, isNew, nowMs }) {
       const paused_since = formatMs(change((access) => pauseIngest(access, nowMs)));
-      return {
-        value: { paused: true, paused_since },
-        done: `${isNew ? `Created a new installation in ${folder.root}. If you meant another one, name its data folder with --data.\n` : ''}Ingest has been paused since ${paused_since}. Dropped files stay where they are. Resume with: wirewatch ingest resume`,
-      };
+      const done = `${isNew ? `Created a new installation in ${folder.root}. If you meant another one, name its data folder with --data.\n` : ''}Ingest has been paused since ${paused_since}. Dropped files stay where they are. Resume with: wirewatch ingest resume`;
+      return { value: { paused: true, paused_since }, done };
     },
   }),
   act('ingest resume', {
@@ -65,25 +65,14 @@ export const INGEST = [
     },
     run({ change }) {
       const pausedMs = change(resumeIngest);
-      return {
-        value: { paused: false, paused_since: null },
-        done:
-          pausedMs === null
-            ? 'Ingest was not paused.'
-            : `Ingest has been resumed. It had been paused since ${formatMs(pausedMs)}.`,
-      };
+      const done =
+        pausedMs === null
+          ? 'Ingest was not paused.'
+          : `Ingest has been resumed. It had been paused since ${formatMs(pausedMs)}.`;
+      return { value: { paused: false, paused_since: null }, done };
     },
   }),
 ];
-
-function replayText(counts: ReplayCounts): string {
-  return joined('\n', [
-    `${counted(counts.files, 'file')} with ${counted(counts.rows, 'row')} ${counts.files === 1 ? 'was' : 'were'} read again: ${counted(counts.created, 'detection')} created, ${grouped(counts.updated)} updated, ${grouped(counts.rescored)} re-scored, ${grouped(counts.unchanged)} unchanged.`,
-    counts.left_out > 0 &&
-      `left out: ${counted(counts.left_out, 'row')}: bad ones, those of a missing subscription, and of one that was removed and added again after the file came.`,
-    ...counts.unreadable.map(({ file, reason }) => `not read: ${file}: ${reason}`),
-  ]);
-}
 
 export const COMPACT = act('compact', {
   summary:
@@ -101,9 +90,7 @@ the database has. If it refuses, restore a backup.`,
   },
   job: () => [''],
   async run(context) {
-    const request = { kind: 'compact' } as const;
-    context.change((access) => noteOperation(access, request));
-    const compacted = await context.ingest(request);
+    const compacted = await context.ingest(noted(context, { kind: 'compact' }));
     const { entry, detections, versions, bytes, bytes_before, damage } = compacted;
     return {
       value: compacted,

@@ -25,12 +25,7 @@ export type Job = Static<typeof JOB>;
 type Tell = (progress: string) => void;
 type Work = (tell: Tell) => Promise<Outcome>;
 
-interface Asked {
-  readonly operation: string;
-  readonly subject: Subject;
-  readonly by: Actor;
-  readonly nowMs: number;
-}
+type Asked = Readonly<{ operation: string; subject: Subject; by: Actor; nowMs: number }>;
 
 interface Running {
   /** It changes until it ends. */

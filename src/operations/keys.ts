@@ -1,23 +1,14 @@
 /** The API keys of clients. Changes apply to the next request. */
 import { Type } from '@sinclair/typebox';
 import { createKey, parseKey } from '../auth/key-form.ts';
-import {
-  addKey,
-  getKey,
-  type Key,
-  keyDocument,
-  listKeys,
-  revokeKey,
-  rotateKey,
-  setKey,
-} from '../auth/keys.ts';
+import { addKey, getKey, keyDocument, listKeys, revokeKey, rotateKey, setKey } from '../auth/keys.ts';
 import { listeningUrl } from '../config/listening.ts';
 import { type Reading, read, readKeyId, wrong } from '../config/option-values.ts';
 import { keyUsage, readUsage } from '../limits/usage.ts';
 import { Refused } from '../refused.ts';
 import { documentText, listText } from '../text-layout.ts';
 import { DAY_MS, formatMs, HOUR_MS, parseDuration } from '../time.ts';
-import { hinted, required, value } from './member.ts';
+import { required, value } from './member.ts';
 import { KEY, KEY_MEMBERS, NEW_KEY, NEW_KEY_MEMBERS, TIME } from './members.ts';
 import { act, type Context, reading, requireChange } from './operation.ts';
 import { endNow, readEnding } from './urgent.ts';
@@ -91,10 +82,10 @@ export const KEYS = [
     members: {
       id: ID,
       ...KEY_MEMBERS,
-      account: hinted(
-        KEY_MEMBERS.account,
-        'account of the key, as a check; a key cannot move to another account',
-      ),
+      account: {
+        ...KEY_MEMBERS.account,
+        hint: 'account of the key, as a check; a key cannot move to another account',
+      },
     },
     result: KEY,
     examples: [
@@ -124,10 +115,10 @@ export const KEYS = [
         hint: `how long the old key keeps working, such as 7d, 12h, 30m or 0 (default: ${OVERLAP_DEFAULT_MS / DAY_MS}d)`,
         placeholder: 'time',
       }),
-      expires: hinted(
-        KEY_MEMBERS.expires,
-        'when the new key expires, or none (default: when the old key would have expired; required if the overlap is longer)',
-      ),
+      expires: {
+        ...KEY_MEMBERS.expires,
+        hint: 'when the new key expires, or none (default: when the old key would have expired; required if the overlap is longer)',
+      },
     },
     result: Type.Composite([NEW_KEY, Type.Object({ replaces: Type.String(), replaced_expires_at: TIME })]),
     examples: ['key rotate abcdefghij23', 'key rotate abcdefghij23 --overlap 12h --json'],
@@ -220,7 +211,7 @@ export function keyDocuments({ folder, nowMs }: Pick<Context, 'folder' | 'nowMs'
   const written = readUsage(folder.usage);
   // By key id; null if the file cannot be read.
   const usage = written && keyUsage(written, nowMs);
-  return (key: Key) => {
+  return (key: ReturnType<typeof getKey>) => {
     const { last_used_at = null, rows_today = 0 } = usage?.get(key.id) ?? {};
     return {
       ...keyDocument(key, nowMs),

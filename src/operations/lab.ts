@@ -10,17 +10,7 @@ import { readPause } from '../ingest/operator-pause.ts';
 import { OAUTH_ERRORS, PROBLEMS } from '../problem-titles.ts';
 import { failed } from '../refused.ts';
 import { parseDuration, parseInstant, WINDOW_MS } from '../time.ts';
-import {
-  anyText,
-  choice,
-  hinted,
-  type Members,
-  required,
-  toggle,
-  type ValuesOf,
-  value,
-  whole,
-} from './member.ts';
+import { anyText, choice, type Members, required, toggle, type ValuesOf, value, whole } from './member.ts';
 import { act, type Description, reading } from './operation.ts';
 
 const CLOCK_MIN_MS = Date.UTC(2001);
@@ -72,11 +62,8 @@ const TIME_EXPECTED = 'a time between 2001 and 2099 such as 2026-03-29T00:00Z';
 const span = texts('duration', isSpan, 'a duration such as 500ms, 90s, 59m58s, 26h or 3d');
 const shift = texts('shift', isShift, 'a duration such as +26h, 90s or -1d');
 export const time = texts('time', isTime, TIME_EXPECTED);
-const when = texts(
-  'when',
-  (text) => isShift(text) || isTime(text),
-  `a duration such as +26h, 90s or -1d, or ${TIME_EXPECTED}`,
-);
+const isWhen = (text: string) => isShift(text) || isTime(text);
+const when = texts('when', isWhen, `a duration such as +26h, 90s or -1d, or ${TIME_EXPECTED}`);
 const window = texts('time', isWindow, 'the start of a ten-minute window such as 2026-03-29T00:10Z');
 const detectionId = texts('id', isDetectionId, 'the id of a detection such as t.7001.123.456');
 
@@ -230,7 +217,7 @@ const DESCRIPTIONS = {
   },
   'fault clear': {
     summary: 'remove a fault, or all of them; print what was removed',
-    members: { id: hinted(faultId('id of the fault'), 'id of the fault (default: all)') },
+    members: { id: faultId('id of the fault (default: all)') },
     examples: ['fault clear', 'fault clear f1'],
     form: { label: 'Remove', title: 'Remove fault', will: 'No request meets it any more.', fields: [] },
   },
@@ -249,13 +236,9 @@ export type MembersOf<Name extends LabName> = (typeof DESCRIPTIONS)[Name]['membe
 export type LabValues = { readonly [Name in LabName]: ValuesOf<MembersOf<Name>> };
 export type FaultSpec = LabValues['fault add'];
 
-export function isLabName(name: string): name is LabName {
-  return Object.hasOwn(DESCRIPTIONS, name);
-}
+export const isLabName = (name: string): name is LabName => Object.hasOwn(DESCRIPTIONS, name);
 
-export function membersOf<Name extends LabName>(name: Name): MembersOf<Name> {
-  return DESCRIPTIONS[name].members;
-}
+export const membersOf = <Name extends LabName>(name: Name): MembersOf<Name> => DESCRIPTIONS[name].members;
 
 /** They wait until files are read. */
 const READING: readonly string[] = ['drop', 'late', 'correct'] satisfies LabName[];

@@ -45,11 +45,9 @@ export type ValuesOf<Own extends Members> = {
   readonly [Name in RequiredOf<Own>]: ValueOf<Own[Name]>;
 } & { readonly [Name in Exclude<keyof Own, RequiredOf<Own>>]?: ValueOf<Own[Name]> };
 
-interface Described {
-  readonly hint: string;
-  readonly placeholder?: string;
-  readonly schema?: TSchema;
-  readonly isSecret?: boolean;
+interface Described
+  extends Pick<Member, 'hint'>,
+    Partial<Pick<Member, 'placeholder' | 'schema' | 'isSecret'>> {
   /** The text that null stands for; without it, null is wrong. */
   readonly none?: string | null;
 }
@@ -73,18 +71,15 @@ function member<Value>(
   return { schema, hint, placeholder, isSecret, several, isRequired: false, read };
 }
 
-export function anyText(hint: string, placeholder = 'text'): Member<string, false> {
-  return value(read<string>, { hint, placeholder });
-}
+export const anyText = (hint: string, placeholder = 'text'): Member<string, false> =>
+  value(read<string>, { hint, placeholder });
 
-export function whole(minimum: number, maximum: number, hint: string, placeholder = 'number') {
-  return value(integer(minimum, maximum), { hint, placeholder, schema: Type.Integer({ minimum, maximum }) });
-}
+export const whole = (minimum: number, maximum: number, hint: string, placeholder = 'number') =>
+  value(integer(minimum, maximum), { hint, placeholder, schema: Type.Integer({ minimum, maximum }) });
 
 /** An instant with `Z` or an offset; epoch milliseconds. */
-export function instant(hint: string): Member<number, false> {
-  return value(readInstant, { hint, placeholder: 'time', schema: Type.String({ format: 'date-time' }) });
-}
+export const instant = (hint: string): Member<number, false> =>
+  value(readInstant, { hint, placeholder: 'time', schema: Type.String({ format: 'date-time' }) });
 
 /** @throws Refused `usage` for a span of time that ends before it begins; epoch milliseconds */
 export function requireSpan(from = 0, to = Number.MAX_SAFE_INTEGER): void {
@@ -132,20 +127,10 @@ export function onOrOff(described: Pick<Described, 'hint' | 'placeholder'>): Mem
 }
 
 /** Off unless it is given: on the command line an option without a value. */
-export function toggle(hint: string): Member<boolean, false> {
-  return { ...onOrOff({ hint }), placeholder: null };
-}
+export const toggle = (hint: string): Member<boolean, false> => onOrOff({ hint, placeholder: null });
 
 export function required<Value>(member: Member<Value, false>): Member<Value, true> {
   return { ...member, isRequired: true };
-}
-
-/** The same member with another hint: what its default is, for example. */
-export function hinted<Value, Required extends boolean>(
-  member: Member<Value, Required>,
-  hint: string,
-): Member<Value, Required> {
-  return { ...member, hint };
 }
 
 /**

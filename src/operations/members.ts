@@ -6,18 +6,10 @@ import { Type } from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
 import type { KeySubscription } from '../auth/keys.ts';
 import { SCOPES } from '../auth/scopes.ts';
-import {
-  integer,
-  type Reading,
-  read,
-  readInstant,
-  readName,
-  wholeNumber,
-  wrong,
-} from '../config/option-values.ts';
+import { matching, type Reading, read, readInstant, readName, wrong } from '../config/option-values.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { zoneName } from '../time-zone.ts';
-import { hinted, list, onOrOff, required, value, whole } from './member.ts';
+import { list, onOrOff, required, value, whole } from './member.ts';
 
 /** Practically unlimited. */
 const DAILY_ROWS_MAX = 1_000_000_000_000;
@@ -57,16 +49,13 @@ function someOf<Word extends string>(
 
 /** @param hint what it limits, and what `none` means */
 function dailyRows(hint: string) {
-  const schema = ROWS_OR_NULL;
-  return value(orNone(integer(1, DAILY_ROWS_MAX)), { hint, placeholder: 'number', schema, none: NONE });
+  const rows = whole(1, DAILY_ROWS_MAX, hint);
+  return value(orNone(rows.read), { ...rows, schema: ROWS_OR_NULL, none: NONE });
 }
 
 export const ACCOUNT_MEMBERS = {
   id: value(
-    (text): Reading<string> =>
-      /^[A-Za-z0-9._-]{1,64}$/.test(text)
-        ? read(text)
-        : wrong('an account id: 1 to 64 letters, digits, dots, dashes or underscores'),
+    matching(/^[A-Za-z0-9._-]{1,64}$/, 'an account id: 1 to 64 letters, digits, dots, dashes or underscores'),
     { hint: 'account id: letters, digits, dots, dashes and underscores', placeholder: 'id' },
   ),
   name: value(readName, { hint: 'name of the customer', placeholder: 'name' }),
@@ -86,7 +75,7 @@ export const NEW_ACCOUNT = {
 
 export const SUBSCRIPTION_MEMBERS = {
   id: whole(1, NUMBER_MAX, 'subscription id: a number, as in the exports', 'id'),
-  account: hinted(ACCOUNT_MEMBERS.id, 'account that the subscription belongs to'),
+  account: { ...ACCOUNT_MEMBERS.id, hint: 'account that the subscription belongs to' },
   name: value(readName, { hint: 'display name', placeholder: 'name' }),
   time_zone: value(
     (text): Reading<string> => {
@@ -109,7 +98,7 @@ export const NEW_SUBSCRIPTION = {
 };
 
 export const KEY_MEMBERS = {
-  account: hinted(ACCOUNT_MEMBERS.id, 'account that the key belongs to'),
+  account: { ...ACCOUNT_MEMBERS.id, hint: 'account that the key belongs to' },
   name: value(readName, { hint: 'name of the key', placeholder: 'name' }),
   scopes: someOf(SCOPES, `one or more of ${SCOPES.join(', ')}`, {
     hint: 'comma-separated scopes: detections:read (reports:read and exports:create are accepted, but no endpoint uses them yet)',
@@ -156,9 +145,10 @@ export function readKeySubscriptions(items: readonly string[]): Reading<KeySubsc
   const typesById = new Map<number, Set<ContentType> | null>();
   for (const item of items) {
     const [idText = '', type, ...more] = item.split(':');
-    const id = wholeNumber(idText, 1, NUMBER_MAX);
-    if (id === null || more.length > 0 || (type !== undefined && !isContentType(type)))
+    const number = SUBSCRIPTION_MEMBERS.id.read(idText);
+    if (number.kind === 'wrong' || more.length > 0 || (type !== undefined && !isContentType(type)))
       return wrong('subscriptions such as 7001, 7001:text or 7001:image');
+    const id = number.value;
     const types = typesById.get(id);
     if (typesById.has(id) && (types === null) !== (type === undefined))
       return wrong(`subscription ${id} either with or without a type, not both`);
@@ -169,10 +159,7 @@ export function readKeySubscriptions(items: readonly string[]): Reading<KeySubsc
   return read(
     [...typesById]
       .sort(([first], [other]) => first - other)
-      .map(([id, types]) => ({
-        id,
-        content_types: types && CONTENT_TYPES.filter((type) => types.has(type)),
-      })),
+      .map(([id, types]) => ({ id, content_types: types && CONTENT_TYPES.filter((one) => types.has(one)) })),
   );
 }
 

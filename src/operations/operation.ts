@@ -4,6 +4,7 @@
  */
 import type { TSchema } from '@sinclair/typebox';
 import type { Actor } from '../auth/actor.ts';
+import { noteOperation } from '../auth/audit.ts';
 import type { Ticket } from '../auth/console-sessions.ts';
 import type { Ended } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
@@ -161,20 +162,20 @@ function describing(kind: Operation['kind']) {
 }
 
 /** The name as it stands in an address: `key-create`. */
-export function pathOf({ name }: Pick<Operation, 'name'>): string {
-  return name.replaceAll(' ', '-');
-}
+export const pathOf = ({ name }: Pick<Operation, 'name'>): string => name.replaceAll(' ', '-');
 
 /** Whether only a lab does it. */
-export function isOfLab({ name }: Pick<Operation, 'name'>): boolean {
-  return name.startsWith('lab ');
+export const isOfLab = ({ name }: Pick<Operation, 'name'>): boolean => name.startsWith('lab ');
+
+/** The audit trail notes what is asked for. @returns the request */
+export function noted<const Asked extends { readonly kind: string }>({ change }: Context, request: Asked) {
+  change((access) => noteOperation(access, request));
+  return request;
 }
 
 /** @throws Refused `invalid_request` if nothing is to be changed */
 export function requireChange(name: string, changes: object): void {
   if (Object.values(changes).some((value) => value !== undefined)) return;
-  throw new Refused(
-    'invalid_request',
-    `nothing to change: give at least one member. See: wirewatch ${name} --help`,
-  );
+  const detail = `nothing to change: give at least one member. See: wirewatch ${name} --help`;
+  throw new Refused('invalid_request', detail);
 }

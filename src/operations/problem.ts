@@ -6,7 +6,7 @@ import { Refused, type RefusedCode } from '../refused.ts';
 
 export interface Outcome<Value = unknown> {
   readonly value: Value;
-  readonly done?: string;
+  readonly done?: string | null;
   readonly next?: readonly (string | false | null)[];
   /** What its user must know besides, whatever is printed. */
   readonly warning?: string | null;
@@ -25,14 +25,8 @@ const REFUSALS: Readonly<Record<RefusedCode, { readonly status: number }>> = {
 /** JSON, with absent members filled in. */
 export type OutcomeDocument = ReturnType<typeof outcomeDocument>;
 
-export function outcomeDocument({ value, done, next = [], warning, failed }: Outcome) {
-  return {
-    value,
-    done: done ?? null,
-    next: next.filter((text) => typeof text === 'string'),
-    warning: warning ?? null,
-    failed: failed ?? false,
-  };
+export function outcomeDocument({ value, done = null, next = [], warning = null, failed = false }: Outcome) {
+  return { value, done, next: next.filter((text) => typeof text === 'string'), warning, failed };
 }
 
 /** RFC 9457, without a type; `code` is Refused's. */
@@ -49,10 +43,7 @@ export function problemDocument(status: number, detail: string, code: string): P
 }
 
 /** What a problem document says, as it was thrown. */
-export function errorOf({ code, detail }: ProblemDocument): Refused {
-  return new Refused(code as RefusedCode, detail);
-}
+export const errorOf = ({ code, detail }: ProblemDocument): Refused =>
+  new Refused(code as RefusedCode, detail);
 
-export function statusOf({ code }: Refused): number {
-  return REFUSALS[code].status;
-}
+export const statusOf = ({ code }: Refused): number => REFUSALS[code].status;

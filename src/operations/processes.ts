@@ -1,9 +1,8 @@
 /** Operations on the whole machine: a backup and a verification, by own commands in processes of low priority; taking over. */
-import { noteOperation } from '../auth/audit.ts';
 import { counted, grouped } from '../counted.ts';
 import type { OwnProcess, Printed } from '../own-process.ts';
 import { failed, reasonOf } from '../refused.ts';
-import { act, type Context } from './operation.ts';
+import { act, type Context, noted } from './operation.ts';
 
 const running = new Set<OwnProcess>();
 
@@ -70,7 +69,7 @@ nothing is lost, and both continue.`,
       const promoted = { value: { role: 'writer', promoted: true }, done: 'This machine is the writer now.' };
       // Nothing undoes it where the audit trail cannot take it.
       try {
-        context.change((access) => noteOperation(access, { kind: 'promote' }));
+        noted(context, { kind: 'promote' });
         return promoted;
       } catch (error) {
         return { ...promoted, warning: `The audit trail does not have this promotion: ${reasonOf(error)}` };
@@ -90,7 +89,7 @@ async function inProcess(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Printed> {
-  context.change((access) => noteOperation(access, { kind }));
+  noted(context, { kind });
   const { runCommand } = await import('../own-process.ts');
   const process = runCommand(args, settings);
   running.add(process);

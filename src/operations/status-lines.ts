@@ -1,5 +1,5 @@
 /** The status document as lines, for the command and for the console: what each says, and how it looks. Pure. */
-import { counted, freeText, grouped } from '../counted.ts';
+import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import type { Reach } from '../windows/reach.ts';
@@ -12,23 +12,25 @@ export type Line = readonly [
   mark?: 'done' | 'warning' | 'failed' | 'held' | undefined,
 ];
 
-interface IngestShown extends Pick<Status, 'exports'>, Readonly<Status['ingest']> {
-  readonly paused_since: string | null;
-  readonly unreadable: string | null;
+/** What the status says of the reading of files. */
+export function ingestOf({ health, database, ingest, exports }: Status) {
+  return { paused_since: health.paused_since, unreadable: database.unreadable, ...ingest, exports };
 }
 
 export function statusIngestLines(status: Status): Line[] {
-  const { ingest, exports, health, database, at } = status;
-  const { unreadable } = database;
-  const shown = { ...ingest, exports, paused_since: health.paused_since, unreadable };
-  return [...ingestLines(shown, Date.parse(at)), ...(unreadable === null ? heldLines(ingest) : [])];
+  const ingest = ingestOf(status);
+  const lines = ingestLines(ingest, Date.parse(status.at));
+  const { held, held_files } = ingest;
+  const [first] = held_files;
+  if (ingest.unreadable !== null || first === undefined) return lines;
+  // With the command for the first one; `ingest status` lists the others.
+  const more = held === 1 ? '' : ` and ${counted(held - 1, 'more file')}`;
+  return [...lines, ['held', `${first.file}${more}: ${first.reason}. ${first.what_to_do}`, 'held']];
 }
 
 /** @param nowMs null: without how long ago */
-export function ingestLines(
-  { paused_since, unreadable, exports, ...ingest }: IngestShown,
-  nowMs: number | null,
-): Line[] {
+export function ingestLines(shown: ReturnType<typeof ingestOf>, nowMs: number | null): Line[] {
+  const { paused_since, unreadable, exports, ...ingest } = shown;
   if (unreadable !== null) return [['ingest', `detections.db cannot be read: ${unreadable}`, 'failed']];
   const { waiting, waiting_files, waits_for, reading, applying } = ingest;
   const reach = EXPORT_NAMES.map((name): Line => {
@@ -54,13 +56,6 @@ export function ingestLines(
       return ['backfill', `${file}: ${grouped(rows_applied)} of ${counted(rows, 'row')}`];
     }),
   ];
-}
-
-/** The first file that waits for an operator, with its command; `ingest status` lists the others. */
-function heldLines({ held, held_files: [first] }: Status['ingest']): Line[] {
-  if (first === undefined) return [];
-  const more = held === 1 ? '' : ` and ${counted(held - 1, 'more file')}`;
-  return [['held', `${first.file}${more}: ${first.reason}. ${first.what_to_do}`, 'held']];
 }
 
 /** @param ago how long ago that was, in words; empty to leave it out */
@@ -89,10 +84,12 @@ const ROLES = {
   superseded: 'superseded: another machine took over',
 } as const;
 
+const gib = (bytes: number) => (bytes / 1024 ** 3).toFixed(1);
+
 export function systemLines(status: Status): Line[] {
   return [
     ...status.disks.map(({ folder, free_bytes, bytes, low }): Line => {
-      const free = `${freeText(free_bytes, bytes)} free`;
+      const free = `${gib(free_bytes)} of ${gib(bytes)} GiB free`;
       return low
         ? ['disk', `${free}, getting full (${folder})`, 'warning']
         : ['disk', `${free} (${folder})`, 'done'];
@@ -123,16 +120,10 @@ function verifiedLine({ scrub, at }: Status): Line {
   return ['verified', when, 'done'];
 }
 
-function since(from: string, at: string): string {
-  return `${from}, ${age(Date.parse(at) - Date.parse(from))} ago`;
-}
+const since = (from: string, at: string): string => `${from}, ${age(Date.parse(at) - Date.parse(from))} ago`;
 
 function age(ms: number): string {
-  const units = [
-    [DAY_MS, 'day'],
-    [HOUR_MS, 'hour'],
-    [MINUTE_MS, 'minute'],
-  ] as const;
-  const [unit, name] = units.find(([length]) => ms >= length) ?? [1000, 'second'];
+  const units = Object.entries({ day: DAY_MS, hour: HOUR_MS, minute: MINUTE_MS });
+  const [name, unit] = units.find(([, length]) => ms >= length) ?? ['second', 1000];
   return counted(Math.max(0, Math.floor(ms / unit)), name);
 }

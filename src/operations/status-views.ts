@@ -7,14 +7,13 @@ import { pasted } from '../setup/shell.ts';
 import { details, documentTable, joined } from '../text-layout.ts';
 import { type Context, reading } from './operation.ts';
 import type { Status } from './status.ts';
-import { ingestLines, keysText, type Line, statusIngestLines, systemLines } from './status-lines.ts';
+import { ingestLines, ingestOf, keysText, statusIngestLines, systemLines } from './status-lines.ts';
 
 const FILES_LISTED = 10;
 
 /** Loaded with the first status: most commands start without it. */
-async function readStatus(context: Context): Promise<Status> {
-  return (await import('./status.ts')).readStatus(context);
-}
+const readStatus = async (context: Context): Promise<Status> =>
+  (await import('./status.ts')).readStatus(context);
 
 export const STATUS = reading('status', {
   summary: 'show the current state on one screen: exports, files, alerts, keys, disks, copy',
@@ -25,10 +24,7 @@ export const STATUS = reading('status', {
 });
 
 /** An alert, or what stands in place of those that only a running Wirewatch knows. */
-type Listed = Omit<AlertDocument, 'name' | 'since'> & {
-  readonly name: string;
-  readonly since: string | null;
-};
+type Listed = AlertDocument | ReturnType<typeof notRunning>;
 
 export const ALERT_LIST = reading('alert list', {
   summary: 'list the open alerts, urgent ones first. Exit code 1 if Wirewatch is not running',
@@ -52,22 +48,15 @@ export const INGEST_STATUS = reading('ingest status', {
 
 /** The part of the status that it shows, with the files processed last, the newest first. */
 async function readIngest(context: Context) {
-  const { running, health, ingest, exports, not_applied, database } = await readStatus(context);
-  const { unreadable } = database;
-  const db = unreadable === null ? context.detections() : null;
-  return {
-    running,
-    paused_since: health.paused_since,
-    unreadable,
-    ...ingest,
-    exports,
-    files: db === null ? [] : newestFiles(db, FILES_LISTED).map(fileDocument),
-    not_applied,
-  };
+  const status = await readStatus(context);
+  const { running, not_applied } = status;
+  const ingest = ingestOf(status);
+  const db = ingest.unreadable === null ? context.detections() : null;
+  const files = db === null ? [] : newestFiles(db, FILES_LISTED).map(fileDocument);
+  return { running, ...ingest, files, not_applied };
 }
-type IngestStatus = Awaited<ReturnType<typeof readIngest>>;
 
-function notRunning({ folder, config }: Context): Listed {
+function notRunning({ folder, config }: Context) {
   const file = config.configFile === null ? '' : ` --config ${pasted(config.configFile)}`;
   return {
     name: 'appliance not running',
@@ -88,20 +77,14 @@ function alertsText(alerts: readonly Listed[]): string {
     .join('\n');
 }
 
-function alertText(name: string, at: string | null, detail: string): string {
-  return `${name}${at === null ? '' : `, since ${at}`}: ${detail}`;
-}
+const alertText = (name: string, at: string | null, detail: string): string =>
+  `${name}${at === null ? '' : `, since ${at}`}: ${detail}`;
 
 const FILES_SHOWN = 3;
 
 export function statusText(status: Status): string {
-  const lines: readonly Line[] = [
-    ['Wirewatch', applianceText(status)],
-    ...settingsLines(status),
-    ...statusIngestLines(status),
-    ['keys', keysText(status)],
-    ...systemLines(status),
-  ];
+  const { settings } = status;
+  const todo = settings?.what_to_do;
   const alerts = status.alerts.map(
     ({ name, page_worthy, since: at, detail }) =>
       `  ${page_worthy ? 'NOW' : '   '}  ${alertText(name, at, detail)}`,
@@ -112,15 +95,20 @@ export function statusText(status: Status): string {
   const isPartial = status.running
     ? ''
     : ' (only those that follow from the databases, because Wirewatch is not running)';
-  return [
-    details(lines),
+  return joined('\n', [
+    details([
+      ['Wirewatch', applianceText(status)],
+      ...(settings && todo ? [['settings', `${settingsText(settings)}. ${todo}`] as const] : []),
+      ...statusIngestLines(status),
+      ['keys', keysText(status)],
+      ...systemLines(status),
+    ]),
     '',
     `Alerts${isPartial}`,
     ...(alerts.length === 0 ? ['  none'] : alerts),
     ...(files.length === 0 ? [] : ['', 'Latest files that were not applied', ...files]),
-  ]
-    .join('\n')
-    .concat('\n');
+    '',
+  ]);
 }
 
 function applianceText({ running, url }: Pick<Status, 'running' | 'url'>): string {
@@ -128,15 +116,9 @@ function applianceText({ running, url }: Pick<Status, 'running' | 'url'>): strin
   return url === null ? 'running' : `running, listening on ${url}`;
 }
 
-function settingsLines({ settings }: Status): Line[] {
-  if (settings === null || settings.what_to_do === null) return [];
-  return [['settings', `${settingsText(settings)}. ${settings.what_to_do}`]];
-}
-
 /** What is wrong with the configuration, or which settings of it are not in use yet. */
-export function settingsText({ problem, changed }: NonNullable<Status['settings']>): string {
-  return problem ?? `others than configured: ${changed.map(({ name }) => name).join(', ')}`;
-}
+export const settingsText = ({ problem, changed }: NonNullable<Status['settings']>): string =>
+  problem ?? `others than configured: ${changed.map(({ name }) => name).join(', ')}`;
 
 function notAppliedText({ file, report }: Status['not_applied'][number], { alerts }: Status): string {
   const reason = report.reason ?? 'see: wirewatch ingest status';
@@ -144,15 +126,11 @@ function notAppliedText({ file, report }: Status['not_applied'][number], { alert
   return alerts.some(({ detail }) => detail.includes(reason)) ? file : `${file}: ${reason}`;
 }
 
-function ingestText(status: IngestStatus): string {
-  const lines: readonly Line[] = [
-    ['Wirewatch', applianceText({ ...status, url: null })],
-    ...ingestLines(status, null),
-  ];
+function ingestText(status: Awaited<ReturnType<typeof readIngest>>): string {
   const shown = new Set(status.files.map(({ number }) => number));
   const failures = status.not_applied.filter(({ number }) => !shown.has(number));
   return joined('\n\n', [
-    details(lines),
+    details([['Wirewatch', applianceText({ ...status, url: null })], ...ingestLines(status, null)]),
     status.held_files.length > 0 &&
       `Files that are held until you reset or accept their window (${grouped(status.held)}):\n${documentTable(status.held_files, ['file', 'reason', 'what_to_do'])}`,
     failures.length > 0 &&
@@ -168,9 +146,8 @@ function fileRow({ number, file, outcome, report }: FileDocument) {
   return { number, file, outcome, rows, created, updated, why };
 }
 
-export function withheldText(rows: number): string {
-  return `${counted(rows, 'row')} of print articles without article.url, because the account has no licence`;
-}
+export const withheldText = (rows: number): string =>
+  `${counted(rows, 'row')} of print articles without article.url, because the account has no licence`;
 
 export const SHOW_URLS =
   'To show it, run: wirewatch account set ID --print-metadata on; for files that were read before, then: wirewatch ingest replay';

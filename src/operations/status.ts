@@ -11,24 +11,13 @@ import { dropNames, enabledExports, holdRules, loadConfig, settingIn } from '../
 import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
-import {
-  type HeldFile,
-  SCANNED_FILES_MAX,
-  unanswering,
-  unlistable,
-  waitingFiles,
-} from '../drop/waiting-names.ts';
+import { SCANNED_FILES_MAX, unanswering, unlistable, waitingFiles } from '../drop/waiting-names.ts';
 import { type ExportFileName, endText, windowReadiness } from '../exports/file-name.ts';
 import { type AlertDocument, type AlertName, alertDocument, inOrder } from '../health/alert-texts.ts';
 import { diskFolders, disksOf, isAnswering } from '../health/disk.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { evaluateHealth, type Health } from '../health/rules.ts';
-import {
-  applyingFiles,
-  type FileRecord,
-  fileDocument,
-  filesNotApplied,
-} from '../ingest/files/file-record.ts';
+import { applyingFiles, fileDocument, filesNotApplied } from '../ingest/files/file-record.ts';
 import { heldReason, knownFiles, releaseCommand } from '../ingest/files/folder-scan.ts';
 import { readPause } from '../ingest/operator-pause.ts';
 import { readScrubRecord } from '../log/scrub-findings.ts';
@@ -47,10 +36,7 @@ import type { Context } from './operation.ts';
 
 export type Status = Awaited<ReturnType<typeof readStatus>>;
 
-export type StatusSources = Pick<
-  Context,
-  'folder' | 'kind' | 'config' | 'access' | 'detections' | 'live' | 'nowMs'
->;
+export type StatusSources = Omit<Context, 'isNew' | 'by' | 'change' | 'ingest' | 'promote' | 'running'>;
 
 const WAITING_SHOWN_MAX = 3;
 const HELD_SHOWN_MAX = 20;
@@ -71,9 +57,10 @@ const INGEST_WAITS: readonly AlertName[] = [
 
 export async function readStatus(sources: StatusSources) {
   const { folder, config, live, nowMs } = sources;
+  const { drop } = config.ingest;
   const disks = await disksOf(diskFolders(config));
   // Listing a share that hangs would hold this thread, and with it every revocation.
-  const isListed = await isAnswering(config.ingest.drop);
+  const isListed = await isAnswering(drop);
   const running = live !== null || isLocked(folder.serveLock);
   const activeKeys = readActiveKeys(sources);
   const ledger = readLedger(sources, activeKeys);
@@ -82,7 +69,6 @@ export async function readStatus(sources: StatusSources) {
   const pausedMs = unlessError(null, () => readPause(sources.access()));
   const paused_since = pausedMs === null ? null : formatMs(pausedMs);
   const { exports, not_applied, applying, versions, unreadable, followers } = ledger;
-  const { drop } = config.ingest;
   const silent = isListed ? null : unanswering(drop);
   const listDrop = () => {
     const known = ledger.db === null ? undefined : knownFiles(ledger.db, holdRules(config));
@@ -120,7 +106,10 @@ export async function readStatus(sources: StatusSources) {
           : (waitsFor(role, running, paused_since, alerts) ?? waitsForEnd(waiting, nowMs)),
       /** Export files in the drop folder that wait for an operator. */
       held: held.length,
-      held_files: held.slice(0, HELD_SHOWN_MAX).map(heldDocument),
+      held_files: held.slice(0, HELD_SHOWN_MAX).map((one) => {
+        const { name: file, export: exportName, window_start } = one.file;
+        return { file, export: exportName, window_start: formatMs(window_start), ...heldReason(one) };
+      }),
       /** The file that is being read; null: there is none. */
       reading: live?.reading ?? null,
       applying,
@@ -201,37 +190,27 @@ function waitsForEnd(waiting: readonly ExportFileName[], nowMs: number) {
   return { reason, what_to_do: 'Nothing: they are read then.' };
 }
 
-function heldDocument(held: HeldFile) {
-  const { name, export: exportName, window_start } = held.file;
-  return { file: name, export: exportName, window_start: formatMs(window_start), ...heldReason(held) };
-}
-
-function waitsFor(
-  role: Role,
-  running: boolean,
-  pausedSince: string | null,
-  alerts: readonly AlertDocument[],
-) {
+function waitsFor(role: Role, running: boolean, paused: string | null, alerts: readonly AlertDocument[]) {
   if (role === 'standby')
     return {
       reason: 'this machine is a standby: the writer reads the exports',
       what_to_do: 'Nothing, unless this machine is to take over: wirewatch promote',
     };
-  if (pausedSince !== null)
+  if (paused !== null)
     return {
-      reason: `ingest has been paused since ${pausedSince}`,
+      reason: `ingest has been paused since ${paused}`,
       what_to_do: 'Resume it with: wirewatch ingest resume',
     };
   if (!running) return { reason: 'Wirewatch is not running', what_to_do: 'Start it with: wirewatch serve' };
   const alert = alerts.find(
     ({ name, page_worthy }) => INGEST_WAITS.includes(name) && (name !== 'copy behind' || page_worthy),
   );
-  return alert === undefined
-    ? null
-    : { reason: `${alert.name}: ${alert.detail}`, what_to_do: alert.what_to_do };
+  return alert ? { reason: `${alert.name}: ${alert.detail}`, what_to_do: alert.what_to_do } : null;
 }
 
-function whatToDo(held: HeldBy, { name, export: exportName, window_start, outcome }: FileRecord): string {
+type NotApplied = ReturnType<typeof filesNotApplied>[number];
+
+function whatToDo(held: HeldBy, { name, export: exportName, window_start, outcome }: NotApplied): string {
   if (outcome === 'refused')
     return 'Drop it again under a valid name, or delete it from refused/ if it was dropped by mistake.';
   const fix = `Fix the file and drop it again. For its errors, run: wirewatch ingest explain ${name}`;
@@ -280,14 +259,10 @@ function changedSettings({ config, kind, live }: StatusSources) {
       const [running, configured] = [config, next].map((from): unknown => settingIn(from, name));
       if (isDeepStrictEqual(running, configured)) return [];
       // A value that may contain a secret is null.
-      return [
-        schema.secret === true ? { name, running: null, configured: null } : { name, running, configured },
-      ];
+      return schema.secret ? { name, running: null, configured: null } : { name, running, configured };
     });
-    const isSame = changed.length === 0;
-    const what_to_do = isSame
-      ? null
-      : 'Restart Wirewatch to use the configured values, or restore the old ones.';
+    const restart = 'Restart Wirewatch to use the configured values, or restore the old ones.';
+    const what_to_do = changed.length === 0 ? null : restart;
     return { file: next.configFile, problem: null, changed, what_to_do };
   } catch (error) {
     const what_to_do =

@@ -9,7 +9,7 @@ import {
 } from '../auth/subscriptions.ts';
 import { read, readName } from '../config/option-values.ts';
 import { listText } from '../text-layout.ts';
-import { hinted, required, value } from './member.ts';
+import { required, value } from './member.ts';
 import { NEW_SUBSCRIPTION, SUBSCRIPTION, SUBSCRIPTION_MEMBERS, TYPES_HINT, ZONE_HINT } from './members.ts';
 import { act, reading, requireChange } from './operation.ts';
 
@@ -62,17 +62,17 @@ export const SUBSCRIPTIONS = [
     summary: 'change a subscription. Values that you do not give stay unchanged',
     members: {
       id: ID,
-      account: hinted(
-        account,
-        'account of the subscription, as a check; a subscription cannot move to another account',
-      ),
+      account: {
+        ...account,
+        hint: 'account of the subscription, as a check; a subscription cannot move to another account',
+      },
       name: value((text) => (text.trim() === '' ? read<string | null>(null) : readName(text)), {
         hint: 'display name, or "" for none',
         placeholder: 'name',
         none: '',
       }),
-      time_zone: hinted(time_zone, ZONE_HINT),
-      content_types: hinted(content_types, TYPES_HINT),
+      time_zone: { ...time_zone, hint: ZONE_HINT },
+      content_types: { ...content_types, hint: TYPES_HINT },
     },
     result: SUBSCRIPTION,
     examples: ['subscription set 7001 --time-zone Europe/London'],

@@ -30,14 +30,12 @@ export const OPERATIONS: readonly Operation[] = [
 ];
 
 /** @param path as it stands in an address: `key-create` */
-export function operationAt(path: string): Operation | null {
-  return OPERATIONS.find((operation) => pathOf(operation) === path) ?? null;
-}
+export const operationAt = (path: string): Operation | null =>
+  OPERATIONS.find((operation) => pathOf(operation) === path) ?? null;
 
 /** The operations of a group of commands, such as `key`, or the one that is a command itself. */
-export function operationsOf(command: string): readonly Operation[] {
-  return OPERATIONS.filter(({ name }) => name.split(' ', 1)[0] === command);
-}
+export const operationsOf = (command: string): readonly Operation[] =>
+  OPERATIONS.filter(({ name }) => name.split(' ', 1)[0] === command);
 
 /** What the console needs to show an act as a form; it imports the types alone. `isJob`: it may take longer than a request. */
 export type OperationForm = Form & ReturnType<typeof formOf>;

@@ -54,15 +54,12 @@ export function endNow(
     context.running?.deny(ended);
     try {
       noteEnded(context.folder, ended);
-      return {
-        warning: `${what}, but access.db could not be written: ${why}. It is in the file revocations in the data folder, which a restart reads, until access.db can take it.`,
-      };
+      const warning = `${what}, but access.db could not be written: ${why}. It is in the file revocations in the data folder, which a restart reads, until access.db can take it.`;
+      return { warning };
     } catch {
       if (context.running === null) throw error;
-      return {
-        warning: `${what} only in the memory of the running Wirewatch, because the disk cannot be written: ${why}. After a restart it would work again. Do not restart; make the disk writable, then run again: ${again}`,
-        failed: true,
-      };
+      const warning = `${what} only in the memory of the running Wirewatch, because the disk cannot be written: ${why}. After a restart it would work again. Do not restart; make the disk writable, then run again: ${again}`;
+      return { warning, failed: true };
     }
   }
 }

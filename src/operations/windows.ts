@@ -1,26 +1,20 @@
 /** The ten-minute windows of the exports: which were read, which failed, and which are read after all. */
 import { Type } from '@sinclair/typebox';
-import { noteOperation } from '../auth/audit.ts';
 import { dropNames, holdRules } from '../config/load.ts';
 import { type Reading, read, readWindowStart } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
-import { type HeldFile, unanswering, unlistable } from '../drop/waiting-names.ts';
+import { unanswering, unlistable } from '../drop/waiting-names.ts';
 import { isAnswering } from '../health/disk.ts';
 import { heldFiles } from '../ingest/files/folder-scan.ts';
 import { failed, misused, reasonIfRefused } from '../refused.ts';
 import { listText } from '../text-layout.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../time.ts';
-import { findWindow, listWindows } from '../windows/ledger.ts';
-import {
-  type ResettableStatus,
-  statusPhrase,
-  WINDOW_STATUSES,
-  type WindowStatus,
-} from '../windows/window-states.ts';
-import { choice, hinted, list, required, toggle, value, whole } from './member.ts';
+import { type ExportWindow, findWindow, listWindows } from '../windows/ledger.ts';
+import { type ResettableStatus, statusPhrase, WINDOW_STATUSES } from '../windows/window-states.ts';
+import { choice, list, required, toggle, value, whole } from './member.ts';
 import { TIME } from './members.ts';
-import { act, type Context, reading } from './operation.ts';
+import { act, type Context, noted, reading } from './operation.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;
@@ -39,6 +33,7 @@ const WINDOW = Type.Object({
   file: Type.Union([Type.Integer(), Type.Null()]),
   held_file: Type.Union([Type.String(), Type.Null()]),
 });
+const LISTED = ['export', 'window_start', 'status', 'since', 'file', 'held_file'] as const;
 const RELEASES = [
   {
     name: 'reset',
@@ -60,12 +55,13 @@ const RELEASES = [
   },
 ] as const;
 type Release = (typeof RELEASES)[number];
+type Window = Pick<ExportWindow, 'export' | 'window_start'>;
 
 export const WINDOWS = [
   reading('window list', {
     summary: 'list windows and their status, the newest first, with the file that is held for each',
     members: {
-      export: hinted(EXPORT, 'newswire or imagewire (default: both)'),
+      export: { ...EXPORT, hint: 'newswire or imagewire (default: both)' },
       status: choice(WINDOW_STATUSES, { hint: 'only windows with this status', placeholder: 'status' }),
       limit: whole(1, WINDOWS_MAX, `list at most this many (default: ${WINDOWS_DEFAULT})`),
     },
@@ -74,30 +70,21 @@ export const WINDOWS = [
     examples: ['window list', 'window list newswire --status failed'],
     readsDrop: true,
     async run(context, { export: exportName = null, status = null, limit = WINDOWS_DEFAULT }) {
-      const held = new Map(
-        (await heldIn(context)).map(({ file }) => [nameOf(file.export, file.window_start), file.name]),
-      );
+      const held = new Map((await heldIn(context)).map(({ file }) => [nameOf(file), file.name]));
       const db = context.detections();
       const windows = db === null ? [] : listWindows(db, { export: exportName, status, limit });
-      const value = windows.map(({ export: name, window_start, status, since, file }) => ({
-        export: name,
-        window_start: formatMs(window_start),
-        window_end: formatMs(window_start + WINDOW_MS),
-        status,
-        since: formatMs(since),
-        file,
-        held_file: held.get(nameOf(name, window_start)) ?? null,
+      const value = windows.map((window) => ({
+        export: window.export,
+        window_start: formatMs(window.window_start),
+        window_end: formatMs(window.window_start + WINDOW_MS),
+        status: window.status,
+        since: formatMs(window.since),
+        file: window.file,
+        held_file: held.get(nameOf(window)) ?? null,
       }));
       return { value };
     },
-    text: listText('No windows match. The list starts with the first window that is read.', [
-      'export',
-      'window_start',
-      'status',
-      'since',
-      'file',
-      'held_file',
-    ]),
+    text: listText('No windows match. The list starts with the first window that is read.', LISTED),
   }),
   ...RELEASES.map(releaseOperation),
   act('window expect', {
@@ -115,7 +102,7 @@ export const WINDOWS = [
       title: 'Expect windows only from',
       will: 'Windows before this one no longer count as missing or abandoned. Later ones are checked at once.',
     },
-    job: ({ export: exportName, start }) => [nameOf(exportName, start)],
+    job: ({ export: exportName, start: window_start }) => [nameOf({ export: exportName, window_start })],
     async run(context, { export: exportName, start }) {
       const from = formatMs(start);
       if (start > context.nowMs)
@@ -123,16 +110,13 @@ export const WINDOWS = [
       if (start < context.nowMs - EXPECTED_MS_MAX)
         throw misused(`the window ${from} is too long ago: expected one of the last five years`);
       const request = { kind: 'expect', export: exportName, window_start: start } as const;
-      context.change((access) => noteOperation(access, request));
-      const { forgotten } = await context.ingest(request);
+      const { forgotten } = await context.ingest(noted(context, request));
       const earlier =
         forgotten === 0
           ? ''
           : ` ${counted(forgotten, 'earlier window is', 'earlier windows are')} no longer missing.`;
-      return {
-        value: { export: exportName, expected_from: from, no_longer_missing: forgotten },
-        done: `Windows of ${exportName} are expected from ${from} on.${earlier}`,
-      };
+      const value = { export: exportName, expected_from: from, no_longer_missing: forgotten };
+      return { value, done: `Windows of ${exportName} are expected from ${from} on.${earlier}` };
     },
   }),
 ];
@@ -151,17 +135,18 @@ function releaseOperation(release: Release) {
     readsDrop: true,
     form: { label, will, fields: [] },
     job: ({ export: exportName, start = [] }) => [
-      start.map((startText) => nameOf(exportName, startText)).join(', ') || exportName,
+      start.map((window_start) => nameOf({ export: exportName, window_start })).join(', ') || exportName,
     ],
     async run(context, { export: exportName, start: named = [], all = false }) {
       if (named.length > 0 === all)
         throw misused('expected either the start of a window, or of several, or --all');
       const starts = all ? await heldStarts(context, exportName, from) : named;
+      const windows = starts.map((window_start) => ({ export: exportName, window_start }));
       // All before the first: a mistyped start changes nothing.
-      for (const start of starts) requireStatus(context, release, exportName, start);
+      for (const window of windows) requireStatus(context, release, window);
       const isList = all || named.length > 1;
       const documents: ReleasedWindow[] = [];
-      for (const start of starts) documents.push(await released(context, from, exportName, start, isList));
+      for (const window of windows) documents.push(await released(context, from, window, isList));
       return {
         value: isList ? documents : documents[0],
         done:
@@ -174,8 +159,7 @@ function releaseOperation(release: Release) {
 }
 
 /** The files in the drop folder that wait for an operator. @throws Refused `failed` if it hangs */
-export async function heldIn(sources: Pick<Context, 'config' | 'detections'>): Promise<HeldFile[]> {
-  const { config, detections } = sources;
+export async function heldIn({ config, detections }: Pick<Context, 'config' | 'detections'>) {
   const { drop } = config.ingest;
   // Listing it would hold the thread, and with it every revocation.
   if (!(await isAnswering(drop))) throw failed(`${unanswering(drop)}, then try again.`);
@@ -192,58 +176,41 @@ async function heldStarts(context: Context, exportName: ExportName, from: Resett
 }
 
 /** @throws Refused `failed` if the release is not for windows with the status of this one; names the one that is */
-function requireStatus(
-  context: Context,
-  { name, from, only }: Release,
-  exportName: ExportName,
-  start: number,
-): void {
-  const status = statusOf(context, exportName, start);
+function requireStatus(context: Context, { name, from, only }: Release, window: Window): void {
+  const status = statusOf(context, window);
   if (status === from || (name === 'accept' && status === 'failed')) return;
-  const window = nameOf(exportName, start);
   const right = RELEASES.find((release) => release.from === status);
   const next =
     right === undefined
-      ? `See: wirewatch window list ${exportName} --status ${from}`
-      : `Run: wirewatch window ${right.name} ${window}`;
-  throw failed(`the window ${window} ${statusPhrase(status)}: ${only}. ${next}`);
+      ? `See: wirewatch window list ${window.export} --status ${from}`
+      : `Run: wirewatch window ${right.name} ${nameOf(window)}`;
+  throw failed(`the window ${nameOf(window)} ${statusPhrase(status)}: ${only}. ${next}`);
 }
 
 type ReleasedWindow = Awaited<ReturnType<typeof released>>;
 
 /**
  * Reads a window, or does without the file of a failed one.
- * @param start epoch milliseconds
  * @param isList among several: a refusal is told, and the next ones are tried
  * @returns what became of it; `file` and `outcome` are null if nothing was read
  */
-async function released(
-  context: Context,
-  from: ResettableStatus,
-  exportName: ExportName,
-  start: number,
-  isList: boolean,
-) {
-  const window = { export: exportName, window_start: start };
-  const isDismissed = from === 'abandoned' && statusOf(context, exportName, start) === 'failed';
+async function released(context: Context, from: ResettableStatus, window: Window, isList: boolean) {
+  const isDismissed = from === 'abandoned' && statusOf(context, window) === 'failed';
   const request = isDismissed
     ? ({ kind: 'dismiss', ...window } as const)
     : ({ kind: 'reset', ...window, from } as const);
-  context.change((access) => noteOperation(access, request));
-  const answer = await context.ingest(request).catch((error: unknown) => {
+  const answer = await context.ingest(noted(context, request)).catch((error: unknown) => {
     if (!isList) throw error;
     return { file: null, outcome: null, reason: reasonIfRefused(error) };
   });
-  const status = statusOf(context, exportName, start);
+  const status = statusOf(context, window);
   const result = answer ?? { file: null, outcome: 'dismissed', reason: null };
-  return { export: exportName, window_start: formatMs(start), status, ...result };
+  return { export: window.export, window_start: formatMs(window.window_start), status, ...result };
 }
 
-function releasedText(
-  { export: name, window_start, status, file, outcome, reason }: ReleasedWindow,
-  from: ResettableStatus,
-): string {
-  const window = `The window ${name} ${window_start}`;
+function releasedText(document: ReleasedWindow, from: ResettableStatus): string {
+  const { status, file, outcome, reason } = document;
+  const window = `The window ${document.export} ${document.window_start}`;
   switch (outcome) {
     case null:
       return `${window} was not read: ${reason}`;
@@ -258,17 +225,17 @@ function releasedText(
   }
 }
 
-function statusOf({ detections }: Context, exportName: ExportName, start: number): WindowStatus | undefined {
+function statusOf({ detections }: Context, window: Window) {
   const db = detections();
-  return db === null ? undefined : findWindow(db, exportName, start)?.status;
+  return db === null ? undefined : findWindow(db, window.export, window.window_start)?.status;
 }
 
-function nameOf(exportName: ExportName, start: number): string {
-  return `${exportName} ${formatMs(start)}`;
-}
+const nameOf = (window: Window): string => `${window.export} ${formatMs(window.window_start)}`;
 
 function readStarts(texts: readonly string[]): Reading<readonly number[]> {
-  const starts = texts.map(readWindowStart);
-  const wrong = starts.find((start) => start.kind === 'wrong');
-  return wrong ?? read([...new Set(starts.flatMap((start) => (start.kind === 'read' ? start.value : [])))]);
+  const starts = new Set<number>();
+  for (const reading of texts.map(readWindowStart))
+    if (reading.kind === 'read') starts.add(reading.value);
+    else return reading;
+  return read([...starts]);
 }

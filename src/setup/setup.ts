@@ -44,16 +44,18 @@ export function setUp({ data, config, flags, service }: SetupChoices) {
   const unit = place('unit', service.unit, unitText(terms));
   const { drop } = effective.ingest;
   const next = [
-    ...(unit.outcome === 'written' ? startSteps(terms, drop) : RESTART),
+    ...(unit.outcome === 'written'
+      ? startSteps(terms, drop)
+      : ['# After a change to these files, restart the service:', 'systemctl daemon-reload']),
+    'systemctl restart wirewatch',
     ...firstCommands(terms, drop, configuration.outcome === 'written'),
   ];
   return { files: [configuration, unit], next };
 }
 
 /** A service does not inherit the environment of the person who sets it up. */
-function load(flags: SettingFlags, file: string, dataFolder: string): Config {
-  return loadConfig({ flags, env: {}, file, dataFolder });
-}
+const load = (flags: SettingFlags, file: string, dataFolder: string): Config =>
+  loadConfig({ flags, env: {}, file, dataFolder });
 
 /** What the unit must give access to. @throws Refused for what the service could not reach */
 function reachable(data: string, program: UnitTerms['program'], effective: Config) {
@@ -103,7 +105,7 @@ function attempt<Result>(file: string, work: () => Result): Result {
   }
 }
 
-/** Creates the user and the folders of a new unit, and starts it. */
+/** Creates the user and the folders of a new unit, and enables it: a restart follows. */
 function startSteps(terms: UnitTerms, drop: string): string[] {
   const { data, user, needed, optional } = terms;
   const folders = [data, ...needed, ...optional];
@@ -122,15 +124,8 @@ function startSteps(terms: UnitTerms, drop: string): string[] {
     '# Start the service at every boot, and now; one that is running is restarted:',
     'systemctl daemon-reload',
     'systemctl enable wirewatch',
-    'systemctl restart wirewatch',
   ];
 }
-
-const RESTART = [
-  '# After a change to these files, restart the service:',
-  'systemctl daemon-reload',
-  'systemctl restart wirewatch',
-];
 
 /** How commands name the installation and run as its user, for the first key and a check. */
 function firstCommands({ data, config, user, program }: UnitTerms, drop: string, isNew: boolean): string[] {

@@ -1,4 +1,3 @@
 /** A word as a shell takes it, quoted where the shell would take it apart. */
-export function pasted(value: string): string {
-  return /^[\w./:@%+,=-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
-}
+export const pasted = (value: string): string =>
+  /^[\w./:@%+,=-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;

@@ -20,9 +20,7 @@ export interface UnitTerms {
 const PRIVILEGED_PORTS = 1024;
 
 /** Whether the path is in a home folder, which the unit hides. */
-export function isInHome(path: string): boolean {
-  return /^\/(home|root|run\/user)(\/|$)/.test(path);
-}
+export const isInHome = (path: string): boolean => /^\/(home|root|run\/user)(\/|$)/.test(path);
 
 export function unitText({ program, data, config, needed, optional, ...terms }: UnitTerms): string {
   const command = words([...program, 'serve', '--data', data, '--config', config]).replaceAll('$', '$$$$');

@@ -76,10 +76,7 @@ async function follow({ start, limit, loses = () => false }: Follower): Promise<
   }
 }
 
-interface DroppedFile {
-  readonly name: string;
-  readonly content: Buffer;
-}
+type DroppedFile = Readonly<{ name: string; content: Buffer }>;
 
 /** Both exports of each window, some of them corrected and repeated, in random order. */
 function exportsOf(prng: Prng): DroppedFile[] {

@@ -20,12 +20,9 @@ test('what a thread has reported ends with it, also where the next one heals the
   const thread = new Thread();
   const conditions = createConditions(Date.now);
   await using undo = new AsyncDisposableStack();
+  const config = loadConfig({ flags: {}, env: {}, file: '', dataFolder: '/nowhere' });
   const ingest = startApplianceIngest(
-    {
-      config: loadConfig({ flags: {}, env: {}, file: '', dataFolder: '/nowhere' }),
-      log: pino({ level: 'silent' }),
-      ingestThread: thread as unknown as Worker,
-    },
+    { config, log: pino({ level: 'silent' }), ingestThread: thread as unknown as Worker },
     { secret: Buffer.alloc(32), conditions, reader: { open() {}, await() {} }, copy: {} } as never,
     undo,
   );

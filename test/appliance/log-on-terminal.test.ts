@@ -11,9 +11,8 @@ import { inBody, postToken } from '../support/token-client.ts';
 
 const COLOUR = /\u001b\[\d+m/;
 
-function serveOnTerminal(folder: string, more: Readonly<Record<string, string>> = {}): RunningProgram {
-  return runProgram(serving(folder), { TERM: 'xterm-256color', ...more }, { through: onTerminal });
-}
+const serveOnTerminal = (folder: string, more: Readonly<Record<string, string>> = {}): RunningProgram =>
+  runProgram(serving(folder), { TERM: 'xterm-256color', ...more }, { through: onTerminal });
 
 describe('on a terminal', { skip: terminalMissing }, () => {
   test('lines are readable: time, level, message, and the URL to open', () =>

@@ -134,12 +134,8 @@ test('a file that cannot be opened fails the start, with a hint', () =>
     const cases = [path.join(folder, 'absent', 'wirewatch.log'), folder];
     if (spawnSync('mkfifo', [pipe]).status === 0) cases.push(pipe);
     for (const file of cases) {
-      const ended = await runBeside(serving(folder), { WIREWATCH_LOG_FILE: file });
-      assertFailed(
-        ended,
-        78,
-        new RegExp(`^wirewatch: \\[log\\] file: cannot open ${file}: .*Create its folder`, 's'),
-      );
+      const why = new RegExp(`^wirewatch: \\[log\\] file: cannot open ${file}: .*Create its folder`, 's');
+      assertFailed(await runBeside(serving(folder), { WIREWATCH_LOG_FILE: file }), 78, why);
     }
   }));
 
@@ -191,11 +187,10 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
   test('a log file on a full disk stops nothing, and stderr reports it', () =>
     inFolder(async (folder) => {
       const run = serve(folder, FULL);
-      await run.until('the complaint', () =>
-        run.stderr().startsWith(`wirewatch: cannot write to the log file ${FULL}: ENOSPC`) ? true : undefined,
-      );
+      const complaint = `wirewatch: cannot write to the log file ${FULL}: ENOSPC`;
+      await run.until('the complaint', () => run.stderr().startsWith(complaint) || undefined);
       const address = path.join(folder, 'data', 'address');
-      await run.until('its address', () => (existsSync(address) ? true : undefined));
+      await run.until('its address', () => existsSync(address) || undefined);
       // Once it responds, it also handles signals.
       await (await fetch(`${readFileSync(address, 'utf8').split('\n')[0]}/v1/health`)).text();
       assert.equal(await run.stop(), 0);

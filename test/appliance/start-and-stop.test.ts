@@ -47,13 +47,9 @@ let url: string;
 
 /** Runs the program during `use`. */
 async function serving(use: (run: RunningProgram) => Promise<void>): Promise<void> {
-  const run = runProgram(['serve', '--data', appliance.data, '--port', '0']);
-  try {
-    url = await run.url();
-    await use(run);
-  } finally {
-    await run.kill();
-  }
+  await using run = runProgram(['serve', '--data', appliance.data, '--port', '0']);
+  url = await run.url();
+  await use(run);
 }
 
 /** Ctrl-C must end the program with code 0. */
@@ -75,19 +71,10 @@ type Reader = Awaited<ReturnType<typeof stalledReader>>;
 /** A client that has read the start of a large page and stops reading. */
 async function stalledReader() {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
-  const chunks: Buffer[] = [];
-  const ended = new Promise<void>((resolve, reject) => {
-    socket.on('close', () => resolve());
-    socket.on('error', reject);
-  });
+  const ended = once(socket, 'close');
   socket.write(request(LARGE_PAGE));
-  await new Promise<void>((resolve) => {
-    socket.once('data', (chunk) => {
-      chunks.push(chunk);
-      socket.pause();
-      resolve();
-    });
-  });
+  const chunks: Buffer[] = await once(socket, 'data');
+  socket.pause();
   return {
     socket,
     rest: async () => {
@@ -185,14 +172,10 @@ const taken = createServer();
 const WIREWATCH_SERVER_PORT = `${await listen(taken)}`;
 after(() => taken.close());
 const GONE = join(testFolder(), 'gone.pem');
+const NO_PAIR = { WIREWATCH_SERVER_TLS_CERTIFICATE: GONE, WIREWATCH_SERVER_TLS_KEY: GONE };
 const FAILED_STARTS: readonly [on: string, env: NodeJS.ProcessEnv, code: RefusedCode, message: RegExp][] = [
   ['a port in use', { WIREWATCH_SERVER_PORT }, 'failed', /another program is using this address/],
-  [
-    'a missing certificate',
-    { WIREWATCH_SERVER_TLS_CERTIFICATE: GONE, WIREWATCH_SERVER_TLS_KEY: GONE },
-    'configuration',
-    /gone\.pem: no such file or folder/,
-  ],
+  ['a missing certificate', NO_PAIR, 'configuration', /gone\.pem: no such file or folder/],
   [
     'a drop folder that is a file, found by the ingest thread',
     { WIREWATCH_INGEST_DROP: import.meta.filename },

@@ -91,8 +91,7 @@ test('print licence: a replay shows or hides URLs of print articles in new versi
   assert.deepEqual(await shown(), [3, null, 'paper.example']);
   const page = await changes(start);
   const [other, next] = [idOf(web), idOf(licensed)];
-  const versions = `${id} 1,${other} 1,${id} 2,${next} 1,${id} 3,${next} 2`;
-  assert.equal(versionsOf(page).join(), versions);
+  assert.equal(versionsOf(page).join(), `${id} 1,${other} 1,${id} 2,${next} 1,${id} 3,${next} 2`);
   // An existing row of the stream does not change.
   const urls = page.data.map((row) => row.article.url);
   assert.deepEqual(urls, [null, 'https://web.example/one', url, url, null, null]);

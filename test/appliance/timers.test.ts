@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
-import { mock, test } from 'node:test';
+import { test } from 'node:test';
 import { createWaiting } from '../../src/http/waiting.ts';
 import { createUsageKeeper } from '../../src/limits/usage.ts';
 import { WakeableTimer } from '../../src/wakeable-timer.ts';
@@ -48,18 +48,14 @@ test('requests that wait when the server closes', async () => {
   assert.deepEqual(await Promise.all(waits), [false, false]);
 });
 
-test('a closed usage keeper', async () => {
+test('a closed usage keeper', async ({ mock }) => {
   mock.timers.enable({ apis: ['setInterval'] });
-  try {
-    const textNow = mock.fn(() => 'text');
-    const keeper = createUsageKeeper(join(testFolder(), 'usage'), textNow, () => {});
-    mock.timers.tick(5000);
-    assert.ok(textNow.mock.callCount() > 0);
-    await keeper.close();
-    textNow.mock.resetCalls();
-    mock.timers.tick(10_000);
-    assert.equal(textNow.mock.callCount(), 0);
-  } finally {
-    mock.timers.reset();
-  }
+  const textNow = mock.fn(() => 'text');
+  const keeper = createUsageKeeper(join(testFolder(), 'usage'), textNow, () => {});
+  mock.timers.tick(5000);
+  assert.ok(textNow.mock.callCount() > 0);
+  await keeper.close();
+  textNow.mock.resetCalls();
+  mock.timers.tick(10_000);
+  assert.equal(textNow.mock.callCount(), 0);
 });

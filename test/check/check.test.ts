@@ -89,8 +89,8 @@ test('damage, a lost secret, open permissions and an invalid certificate are fou
   withAccount(async (data, folder) => {
     writeFileSync(join(data, 'secret'), 'short', { mode: 0o600 });
     chmodSync(data, 0o755);
-    const database = readFileSync(join(data, 'access.db'));
-    writeFileSync(join(data, 'access.db'), database.fill(0xff, 0, 4096));
+    const access = join(data, 'access.db');
+    writeFileSync(access, readFileSync(access).fill(0xff, 0, 4096));
     writeFileSync(join(folder, 'none.pem'), 'nothing');
     const file = join(folder, 'tls.toml');
     const tls = 'tls_certificate = "none.pem"\ntls_key = "none.pem"\n';
@@ -139,21 +139,20 @@ test('a missing access.db and log of a database in use are reported', () =>
   }));
 
 /** The findings that are bad, and whether a start ends with 78. */
-const STARTS: readonly {
-  readonly state: string;
+interface Start {
   readonly bad?: readonly string[];
   readonly isRefused?: boolean;
   readonly config?: string;
   readonly arrange?: (folder: string) => unknown;
-}[] = [
-  {
-    state: 'a standby to which nothing was restored',
+}
+
+const STARTS: Readonly<Record<string, Start>> = {
+  'a standby to which nothing was restored': {
     bad: ['role'],
     isRefused: true,
     config: '[copy]\nto = "copy"\nstandby = true\n',
   },
-  {
-    state: 'a secret that was lost with the database',
+  'a secret that was lost with the database': {
     bad: ['secret'],
     isRefused: true,
     async arrange(folder) {
@@ -161,35 +160,30 @@ const STARTS: readonly {
       for (const name of ['secret', 'detections.db']) rmSync(join(folder, 'data', name));
     },
   },
-  {
-    state: 'a folder in place of the log file',
+  'a folder in place of the log file': {
     bad: ['log file'],
     isRefused: true,
     config: '[log]\nfile = "lines"\n',
     arrange: (folder) => mkdirSync(join(folder, 'lines')),
   },
-  {
-    state: 'certificates for a port that is off; a copy and a drop folder on a disk that is not mounted',
+  'certificates for a port that is off; a copy and a drop folder on a disk that is not mounted': {
     bad: ['copy', 'drop folder'],
     config: `[copy]\nto = "mnt/share/copy"\n[ingest]\ndrop = "mnt/share/drop"\n
       [admin]\nport = 0\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n`,
   },
-  {
-    state: 'both behind links to a disk that is not mounted',
+  'both behind links to a disk that is not mounted': {
     bad: ['copy', 'drop folder'],
     config: '[copy]\nto = "copy"\n[ingest]\ndrop = "exports"\n',
     arrange(folder) {
       for (const name of ['copy', 'exports']) symlinkSync(join(folder, 'mnt'), join(folder, name));
     },
   },
-  {
-    state: 'the folder of a demo',
+  'the folder of a demo': {
     bad: ['installation'],
     isRefused: true,
     arrange: (folder) => openAccess(join(folder, 'data'), { create: true, kind: 'demo' }).close(),
   },
-  {
-    state: 'the database of another program',
+  'the database of another program': {
     bad: ['installation'],
     isRefused: true,
     arrange(folder) {
@@ -197,8 +191,7 @@ const STARTS: readonly {
       new Driver(join(folder, 'data', 'detections.db')).exec('CREATE TABLE other (id)').close();
     },
   },
-  {
-    state: 'a restore that was interrupted',
+  'a restore that was interrupted': {
     bad: ['installation'],
     async arrange(folder) {
       const data = join(folder, 'data');
@@ -208,13 +201,11 @@ const STARTS: readonly {
       for (const name of ['secret', 'log']) renameSync(join(data, name), join(incoming, name));
     },
   },
-  {
-    state: 'a standby, whose configured entries the writer creates',
+  'a standby, whose configured entries the writer creates': {
     config: '[copy]\nto = "copy"\nstandby = true\n[[subscriptions]]\nid = 7001\naccount = "nobody"\n',
     arrange: (folder) => startAndStop(join(folder, 'data')),
   },
-  {
-    state: 'a copy that was there before',
+  'a copy that was there before': {
     bad: ['copy'],
     config: '[copy]\nto = "copy"\n',
     async arrange(folder) {
@@ -226,9 +217,9 @@ const STARTS: readonly {
       rmSync(join(folder, 'copy'), { recursive: true });
     },
   },
-];
+};
 
-for (const { state, bad = [], isRefused = false, config = '', arrange } of STARTS)
+for (const [state, { bad = [], isRefused = false, config = '', arrange }] of Object.entries(STARTS))
   test(`as a start sees it: ${state}`, () =>
     inFolder(async (folder) => {
       const data = join(folder, 'data');
@@ -332,8 +323,7 @@ test('settings that a running Wirewatch does not use yet are named, without secr
 
 test('a proxy that is not trusted is reported', () =>
   inFolder(async (folder) => {
-    const settings = { WIREWATCH_SERVER_TRUSTED_PROXIES: 'none' };
-    await using running = await serve(join(folder, 'data'), [], settings);
+    await using running = await serve(join(folder, 'data'), [], { WIREWATCH_SERVER_TRUSTED_PROXIES: 'none' });
     await fetch(`${running.url}/v1/me`, { headers: { 'x-forwarded-for': '198.51.100.1' } });
     await running.logged('the alert', ({ alert }) => alert === 'proxy not trusted');
   }));

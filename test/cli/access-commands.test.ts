@@ -9,16 +9,7 @@ import { authenticate, readCredential } from '../../src/auth/credential-check.ts
 import { parseKey } from '../../src/auth/key-form.ts';
 import { decodeLines, framesOf } from '../../src/log/frame.ts';
 import { openAccess } from '../support/access.ts';
-import {
-  createKey,
-  failing,
-  INSTANT,
-  json,
-  printed,
-  READ_7001,
-  root,
-  wirewatch,
-} from '../support/access-commands.ts';
+import { createKey, failing, INSTANT, json, printed, READ_7001, root } from '../support/access-commands.ts';
 import { filesBelow } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
@@ -162,13 +153,11 @@ test('key revoke asks, takes effect at the next request, and can be repeated', a
   assert.equal((await json('key', 'set', id, '--name', 'Gone')).status, 'revoked');
 });
 
-test('a complete key is accepted as its id, and a mistyped one is not repeated', async () => {
+test('a complete key is accepted as its id, a mistyped one is not', async () => {
   const { id, key } = await createKey();
   assert.equal((await json('key', 'show', key)).id, id);
   const typo = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
-  const end = await wirewatch('key', 'show', typo);
-  assert.equal(end.status, 2);
-  assert.ok(!end.stderr.includes(typo.slice(-30)), end.stderr);
+  await failing(2, /expected a key id: 12 characters/, 'key', 'show', typo);
 });
 
 test('key generate changes nothing; new keys have the configured prefix', async () => {
@@ -273,9 +262,7 @@ test('malformed values are exit code 2', async () => {
     ...listed(options).map((more) => ['key', 'create', ...READ_7001, ...more]),
   ];
   const before = await json('key', 'list');
-  const ends = await Promise.all(cases.map((args) => wirewatch(...args)));
-  for (const [at, end] of ends.entries())
-    assert.equal(end.status, 2, `${cases[at]?.join(' ')}: ${end.stderr}`);
+  await Promise.all(cases.map((args) => failing(2, /./, ...args)));
   assert.deepEqual(await json('key', 'list'), before);
 });
 

@@ -34,9 +34,7 @@ function endOf(thrown: string, env: Record<string, string> = {}): SpawnSyncRetur
   );
 }
 
-function everyCommand(command: Command): Command[] {
-  return [command, ...command.commands.flatMap(everyCommand)];
-}
+const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
 
 test('--version prints version, commit and runtime', () => {
   const { stdout } = succeed(['--version']);

@@ -109,11 +109,9 @@ test("its own certificate need not be valid; another server's must", { skip: WIT
     const { certificate, key } = makeCertificate(folder, 'own');
     const tls = { WIREWATCH_SERVER_TLS_CERTIFICATE: certificate, WIREWATCH_SERVER_TLS_KEY: key };
     await using running = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], tls);
-    const line = await running.logged('its address', ({ msg }) => msg === 'listening');
-    const url = String(line.url);
+    const url = await running.url();
     assert.match(url, /^https:/);
-    const asked = await healthcheck(['--data', join(folder, 'data')], tls);
-    assert.match(asked.stderr, /degraded/);
+    assert.match((await healthcheck(['--data', join(folder, 'data')], tls)).stderr, /degraded/);
     assert.match((await healthcheck(['--url', url])).stderr, /self-signed certificate/);
   }),
 );

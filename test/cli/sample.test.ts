@@ -23,10 +23,8 @@ import { subscription, withService } from '../support/pull.ts';
 
 const CONFIG = join(import.meta.dirname, '../../config');
 
-test('config/ holds exactly the samples, as they are printed', () => {
+test('config/ holds exactly the samples', () => {
   assert.deepEqual(readdirSync(CONFIG).sort(), SAMPLES.map(({ file }) => file).sort());
-  for (const { file: name } of SAMPLES)
-    assert.equal(packedText('config', name), readFileSync(join(CONFIG, name), 'utf8'), name);
 });
 
 test('the program lists and prints them; another name is exit code 2', async () => {
@@ -78,10 +76,8 @@ describe('metrics in rules and dashboard', () => {
 });
 
 describe('a sample client', () => {
-  for (const [name, program, file] of [
-    ['client-ts', process.execPath, 'client.ts'],
-    ['client-py', 'python3', 'client.py'],
-  ] as const) {
+  for (const [name, program] of Object.entries({ 'client-ts': process.execPath, 'client-py': 'python3' })) {
+    const file = name.replace('-', '.');
     const skip = without(program);
     const { PATH } = process.env;
     /** Runs it until it has caught up. @param to the arguments of a pull from the service */

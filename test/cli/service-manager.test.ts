@@ -17,27 +17,20 @@ while True:
     print(receiver.recv(4096).decode(), flush=True)
 `;
 
-function serve(folder: string, env: Readonly<Record<string, string>>): RunningProgram {
-  return runProgram(['serve', '--data', path.join(folder, 'data'), '--port', '0'], env);
-}
+const serve = (folder: string, env: Readonly<Record<string, string>>): RunningProgram =>
+  runProgram(['serve', '--data', path.join(folder, 'data'), '--port', '0'], env);
 
 /** Listens in place of systemd. */
-function receive(
-  use: (folder: string, socket: string, words: () => string[]) => Promise<void>,
-): Promise<void> {
+function receive(use: (folder: string, socket: string, words: () => string[]) => Promise<void>) {
   return inFolder(async (folder) => {
     const socket = path.join(folder, 'notify');
-    const receiver = spawn('python3', ['-c', RECEIVE, socket], { stdio: ['ignore', 'pipe', 'inherit'] });
+    using receiver = spawn('python3', ['-c', RECEIVE, socket], { stdio: ['ignore', 'pipe', 'inherit'] });
     let received = '';
     receiver.stdout.setEncoding('utf8').on('data', (text: string) => {
       received += text;
     });
-    try {
-      await until('what systemd is to get', () => existsSync(socket));
-      await use(folder, socket, () => received.split('\n'));
-    } finally {
-      receiver.kill();
-    }
+    await until('what systemd is to get', () => existsSync(socket));
+    await use(folder, socket, () => received.split('\n'));
   });
 }
 
@@ -73,11 +66,8 @@ describe('systemd', { skip: without('systemd-notify', 'python3') }, () => {
 
 test('without systemd-notify it serves, and logs once that it could not notify', () =>
   inFolder(async (folder) => {
-    const run = serve(folder, {
-      NOTIFY_SOCKET: path.join(folder, 'notify'),
-      WATCHDOG_USEC: '20000',
-      PATH: path.join(folder, 'nothing'),
-    });
+    const NOTIFY_SOCKET = path.join(folder, 'notify');
+    const run = serve(folder, { NOTIFY_SOCKET, WATCHDOG_USEC: '20000', PATH: path.join(folder, 'nothing') });
     const warning = 'the service manager cannot be told: is systemd-notify installed?';
     const messages = () => run.log().filter(({ msg }) => msg === warning);
     const url = await run.url();

@@ -13,9 +13,8 @@ import { ACCOUNT, folder, generated, HASH, KEY, SUBSCRIPTION, TERMS, written } f
 import { refusal as refused } from '../support/refusal.ts';
 import { words } from '../support/words.ts';
 
-function load(sources: Partial<ConfigSources>) {
-  return loadConfig({ ...{ flags: {}, env: {}, file: undefined, dataFolder: folder }, ...sources });
-}
+const load = (sources: Partial<ConfigSources>) =>
+  loadConfig({ ...{ flags: {}, env: {}, file: undefined, dataFolder: folder }, ...sources });
 
 /** The error message of an invalid configuration. */
 const refusal = (sources: Partial<ConfigSources>) => refused('configuration', () => load(sources));
@@ -31,11 +30,9 @@ test('the annotated file equals the one in config/, shows every default, and loa
     const line = `\n${setting.name} = ${JSON.stringify(setting.schema.default)}\n`;
     assert.ok(sections.get(setting.section)?.includes(line), setting.path);
   }
-  const { configFile, given: _, ...loaded } = load({ file });
-  assert.equal(configFile, file);
-  const { configFile: none, given: __, ...defaults } = load({});
-  assert.equal(none, null);
-  assert.deepEqual(loaded, defaults);
+  const [loaded, defaults] = [load({ file }), load({})];
+  assert.deepEqual(loaded, { ...defaults, configFile: file, given: loaded.given });
+  assert.equal(defaults.configFile, null);
   assert.deepEqual(Object.values(defaults.limits), [120, 10, 30, 1_000_000]);
 });
 
@@ -158,17 +155,9 @@ test('values of variables and flags are parsed strictly', () => {
     ['EXPORTS_IMAGEWIRE_ENABLED', 'TRUE 1 on', /expected true or false/, ''],
     ['INGEST_TRUNCATED_SECONDS', '0 -1 .5 1e3 Infinity NaN', /expected a number above 0/],
     ['SERVER_HOST', '127.0.0.1:80 [::1] http://a 1.2.3 -a', /WIREWATCH_SERVER_HOST: expected/, ''],
-    [
-      'SERVER_TRUSTED_PROXIES',
-      '10.0.0.0/8/8 10.0.0.0/ ::/129 a.example 10.0.0.0/08 10.0.0.1,',
-      /expected a list/,
-    ],
+    ['SERVER_TRUSTED_PROXIES', '10.0.0.0/8/8 10.0.0.0/ ::/129 a.example 10.0.0.0/08 10.0.0.1,', /a list in/],
     ['KEYS_PREFIX', 'W 1a a_b a2345678901234567', /expected a lower-case letter/, ''],
-    [
-      'INGEST_EARLIEST_TIME',
-      '2001-01-01 2001-02-30T00:00:00Z 2001-01-01T00:00:00+00:00',
-      /a time in UTC with Z/,
-    ],
+    ['INGEST_EARLIEST_TIME', '2001-01-01 2001-02-30T00:00:00Z 2001-01-01T00:00:00+00:00', /a time in UTC/],
   ] as const)
     for (const value of [...words(values), ...others])
       assert.match(refusalOfVariable(`WIREWATCH_${name}`, value), said, value);
@@ -187,9 +176,8 @@ test('the base address is absolute http(s), without user, query or fragment; a t
   for (const text of [...words(wrong), 'https://a.example/ b'])
     assert.match(refusal({ flags: { baseUrl: text } }), /^--base-url: expected empty, or an absolute/);
   const withUser = 'https://me:hunter2@a.example';
-  const ofVariable = refusalOfVariable('WIREWATCH_COPY_ENDPOINT', withUser);
-  const messages = [refusal({ flags: { baseUrl: withUser } }), ofVariable];
-  for (const message of messages) assert.ok(!message.includes('hunter2'), message);
+  assert.doesNotMatch(refusal({ flags: { baseUrl: withUser } }), /hunter2/);
+  assert.doesNotMatch(refusalOfVariable('WIREWATCH_COPY_ENDPOINT', withUser), /hunter2/);
 });
 
 test('a wrong alert command, which may have a secret, is not repeated', () => {
@@ -200,8 +188,7 @@ test('a wrong alert command, which may have a secret, is not repeated', () => {
     assert.match(message, list);
     assert.ok(!message.includes(secret), message);
   }
-  const message = refusalOfVariable('WIREWATCH_ALERTS_COMMAND', `notify,${secret.repeat(1000)}`);
-  assert.match(message, list);
+  assert.match(refusalOfVariable('WIREWATCH_ALERTS_COMMAND', `notify,${secret.repeat(1000)}`), list);
 });
 
 test('without trusted proxies, loopback is trusted if only loopback can connect', () => {
@@ -242,10 +229,9 @@ test('a relative folder is relative to the configuration file, else to the worki
   assert.equal(load({ file: written('[photos]\nfolder = "in"\n') }).photos.folder, path.join(folder, 'in'));
   for (const name of ['', 'log', 'copied', 'photos'])
     assert.match(refusal({ flags: { drop: path.join(folder, name) } }), /--drop: .* has files of Wire/);
-  const inDrop = { WIREWATCH_COPY_TO: path.join(folder, 'drop') };
-  const inData = { WIREWATCH_COPY_TO: folder };
-  assert.match(refusal({ env: inData }), /WIREWATCH_COPY_TO: .* is part of the data folder/);
-  assert.match(refusal({ env: inDrop }), /WIREWATCH_COPY_TO: .* is part of the drop folder/);
+  const ofCopy = (to: string) => refusalOfVariable('WIREWATCH_COPY_TO', to);
+  assert.match(ofCopy(folder), /WIREWATCH_COPY_TO: .* is part of the data folder/);
+  assert.match(ofCopy(path.join(folder, 'drop')), /WIREWATCH_COPY_TO: .* is part of the drop folder/);
 });
 
 test('the administration port on a network address needs a certificate: its own, or that of the server', () => {

@@ -21,11 +21,9 @@ test('on a full disk every revocation succeeds at once, running, stopped and aft
     mkdirSync(disk);
     const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=700`, 'tmpfs', disk]);
     if (mounted.status !== 0) return context.skip('a small disk cannot be mounted here');
-    try {
-      await onFullDisk(join(disk, 'data'), join(folder, 'drop'), join(disk, 'ballast'));
-    } finally {
-      spawnSync('umount', ['--lazy', disk]);
-    }
+    using held = new DisposableStack();
+    held.defer(() => spawnSync('umount', ['--lazy', disk]));
+    await onFullDisk(join(disk, 'data'), join(folder, 'drop'), join(disk, 'ballast'));
   });
 });
 
@@ -35,9 +33,8 @@ const commandsOn =
   async (...args: string[]) =>
     (await succeedBeside([...args, '--data', data])).stdout;
 
-async function statusOf(url: string, key = ''): Promise<number> {
-  return (await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${key}` } })).status;
-}
+const statusOf = async (url: string, key = ''): Promise<number> =>
+  (await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${key}` } })).status;
 
 /** Keys of an account of a new installation. */
 async function makeKeys(count: number, data: string): Promise<{ id: string; key: string }[]> {
@@ -68,8 +65,7 @@ async function onFullDisk(data: string, drop: string, ballast: string): Promise<
 
   fillDisk(ballast);
   const second = await start();
-  for (let at = 0; at < 4; at += 1)
-    assert.equal(await statusOf(second.url, keys[at]?.key), 401, `key ${at}, after a restart`);
+  for (const { id, key } of keys.slice(0, 4)) assert.equal(await statusOf(second.url, key), 401, id);
   for (let at = 4; at < 8; at += 1) {
     fillDisk(ballast);
     await revoke(at);
@@ -110,14 +106,12 @@ test('on a disk that became read-only, a key is refused at once, in memory alone
     const mounted =
       made.status === 0 && spawnSync('mount', ['-o', 'loop,errors=remount-ro', image, disk]).status === 0;
     if (!mounted) return context.skip('a disk with ext4 cannot be mounted here');
-    try {
-      const source = String(spawnSync('findmnt', ['-no', 'SOURCE', disk]).stdout ?? '').trim();
-      const trigger = `/sys/fs/ext4/${basename(source)}/trigger_fs_error`;
-      if (!isWritable(trigger)) return context.skip('a disk cannot be made to fail here');
-      await onReadOnlyDisk(join(disk, 'data'), join(folder, 'drop'), trigger);
-    } finally {
-      spawnSync('umount', ['--lazy', disk]);
-    }
+    using held = new DisposableStack();
+    held.defer(() => spawnSync('umount', ['--lazy', disk]));
+    const source = String(spawnSync('findmnt', ['-no', 'SOURCE', disk]).stdout ?? '').trim();
+    const trigger = `/sys/fs/ext4/${basename(source)}/trigger_fs_error`;
+    if (!isWritable(trigger)) return context.skip('a disk cannot be made to fail here');
+    await onReadOnlyDisk(join(disk, 'data'), join(folder, 'drop'), trigger);
   });
 });
 

@@ -24,11 +24,8 @@ test('a key is given an end after the present of its installation only, whatever
   const endMs = Date.parse(EXPIRES);
   const { id, expires_at } = await run('key-create', { ...TERMS, expires: EXPIRES }, endMs - 1);
   assert.equal(expires_at, EXPIRES);
-  for (const [path, given] of [
-    ['key-create', TERMS],
-    ['key-set', { id }],
-    ['key-rotate', { id, overlap: '0' }],
-  ] as const) {
+  const ways = { 'key-create': TERMS, 'key-set': { id }, 'key-rotate': { id, overlap: '0' } };
+  for (const [path, given] of Object.entries(ways)) {
     const late = run(path, { ...given, expires: EXPIRES }, endMs);
     const message = /^expires: expected a time in the future, found 2027/;
     await assert.rejects(late, { code: 'invalid_request', message }, path);

@@ -1,16 +1,7 @@
 /** `wirewatch setup`: the files that it writes, the unit among them, those that exist, and the steps that it prints. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { loadConfig } from '../../src/config/load.ts';
@@ -21,6 +12,7 @@ import { assertFailed, runToEnd, succeed } from '../support/command.ts';
 import { without } from '../support/installed.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { testFolder } from '../support/test-folder.ts';
+import { words } from '../support/words.ts';
 
 const DATA = '/var/lib/wirewatch';
 /** A program that exists on every system, and is not in a home folder. */
@@ -29,18 +21,14 @@ const PROGRAM = '/bin/sh';
 /** The files of an installation that does not exist yet, in folders that do not exist either. */
 function newPlaces() {
   const folder = path.join(testFolder(), 'new');
-  return {
-    folder,
-    config: path.join(folder, 'etc', 'wirewatch.toml'),
-    unit: path.join(folder, 'system', 'wirewatch.service'),
-  };
+  const unit = path.join(folder, 'system', 'wirewatch.service');
+  return { folder, config: path.join(folder, 'etc', 'wirewatch.toml'), unit };
 }
 
 type Result = ReturnType<typeof setUp>;
 
-function runSetup({ config, unit }: ReturnType<typeof newPlaces>, ...more: string[]) {
-  return runToEnd(['setup', '--config', config, '--unit', unit, '--program', PROGRAM, ...more]);
-}
+const runSetup = ({ config, unit }: ReturnType<typeof newPlaces>, ...more: string[]) =>
+  runToEnd(['setup', '--config', config, '--unit', unit, '--program', PROGRAM, ...more]);
 
 /** Sets up a service; @returns the parsed output of `--json` */
 function setup(places: ReturnType<typeof newPlaces>, ...more: string[]): Result {
@@ -49,9 +37,7 @@ function setup(places: ReturnType<typeof newPlaces>, ...more: string[]): Result 
   return JSON.parse(stdout);
 }
 
-function outcomes({ files }: Result): string[] {
-  return files.map(({ what, outcome }) => `${what} ${outcome}`);
-}
+const outcomes = ({ files }: Result): string[] => files.map(({ what, outcome }) => `${what} ${outcome}`);
 
 /** All values of a unit's settings, by name. */
 function settingsOf(unit: string): Map<string, string[]> {
@@ -66,8 +52,7 @@ const commandsOf = ({ next }: Result) => next.filter((line) => !line.startsWith(
 test('writes the configuration and the unit; a second run changes nothing, not even an edited unit', () => {
   const places = newPlaces();
   const { config, unit } = places;
-  const options = ['--drop', '/srv/exports', '--port', '9000', '--host', '::'];
-  options.push('--base-url', 'https://d.example.org/');
+  const options = words('--drop /srv/exports --port 9000 --host :: --base-url https://d.example.org/');
   assert.deepEqual(outcomes(setup(places, ...options)), ['configuration written', 'unit written']);
   const { server, ingest } = loadConfig({ flags: {}, env: {}, file: config, dataFolder: DATA });
   const { host, port, base_url } = server;
@@ -87,15 +72,12 @@ test('writes the configuration and the unit; a second run changes nothing, not e
   assert.equal(runSetup(places, ...options).status, 0);
 });
 
-test('every user may read the files, whatever the umask; a drop folder in the data folder is for the service', () => {
+test('every user may read the files, whatever the umask; a drop folder in the data folder is for the service', (t) => {
   const places = newPlaces();
   const before = process.umask(0o077);
-  try {
-    const { next } = setup(places);
-    assert.match(next.at(-1) ?? '', /which only root and wirewatch can enter.*ingest\.drop/);
-  } finally {
-    process.umask(before);
-  }
+  t.after(() => process.umask(before));
+  const { next } = setup(places);
+  assert.match(next.at(-1) ?? '', /which only root and wirewatch can enter.*ingest\.drop/);
   for (const file of [places.config, places.unit]) {
     assert.equal(statSync(file).mode & 0o777, 0o644);
     assert.equal(statSync(path.dirname(file)).mode & 0o777, 0o755);
@@ -203,7 +185,7 @@ test('an invalid configuration stops it, with nothing written', () => {
   mkdirSync(path.dirname(places.config), { recursive: true });
   writeFileSync(places.config, '[server]\nport = "x"\n');
   assertFailed(runSetup(places), 78, /\[server\] port: expected a whole number/);
-  assert.equal(existsSync(places.unit), false);
+  assert.throws(() => readFileSync(places.unit), { code: 'ENOENT' });
 });
 
 test('what cannot work is refused, with a hint', () => {
@@ -231,7 +213,7 @@ test('without permission, it says what to do, and leaves nothing', {
 
 const TERMS = {
   program: ['/usr/local/bin/wirewatch'],
-  data: '/var/lib/wirewatch',
+  data: DATA,
   config: '/etc/wirewatch/wirewatch.toml',
   user: 'wirewatch',
   needed: [],
