@@ -7,16 +7,16 @@ const LONG = `long${path.sep}`;
 
 /**
  * Tests that lie in the room of what they test, but take long: real browsers, clients that wait for seconds, kills at
- * many moments, processes beside each other, damage of every kind. Each rule that they show of the whole program has a
- * short test besides.
+ * many moments, processes beside each other, damage of every kind, commands that start the program again and again. Each
+ * rule that they show of the whole program has a short test besides.
  */
 const LONG_IN_ROOMS = new Set(
   words(`
-  archive clients compact-online console-actions console-demo console-views crash
-  data-folder demo emergency followers heal keep key-store-errors lab-faults lab-feed
-  lab-start log log-on-terminal manual-operating manual-operations photo-sending preseed pull pull-compare
-  pull-retry pull-subscriptions removal-request restore restore-crash resumed-backfills s3-place several-processes
-  slow-clients testing-your-client tls verify-data your-exports`),
+  archive check clients compact-online console-actions console-demo console-views crash data-folder demo
+  emergency followers heal healthcheck keep key-store-errors lab-faults lab-feed lab-start log
+  log-on-terminal manual-operating manual-operations photo-sending preseed pull pull-compare pull-files
+  pull-retry pull-subscriptions removal-request restore restore-crash resumed-backfills s3-place sample
+  service-setup several-processes slow-clients testing-your-client tls verify-data your-exports`),
 );
 
 /**
