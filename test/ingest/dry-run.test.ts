@@ -83,7 +83,8 @@ test('what keeps a file waiting, and what is left out of it, is said', () => {
   const explained = runToEnd(['ingest', 'explain', path, '--data', appliance.data], {
     WIREWATCH_INGEST_BAD_ROWS: 'skip',
   });
-  const effect = /it would be applied, without its bad rows\.\neffect: 1 created, .* unchanged\n/;
+  // The first search for missing windows may have found its own.
+  const effect = /without its bad rows\.\n(Window status: missing\n)?effect: 1 created, .* unchanged\n/;
   assert.match(explained.stdout, effect);
 });
 
