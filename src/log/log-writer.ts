@@ -167,11 +167,8 @@ export function logWriter(
       return commit;
     },
     /** Appends a part of an entry that was checked. The entry is durable after `sync`. */
-    adopt({ frame, commit }: Pick<EntryPart, 'frame' | 'commit'>): void {
-      if (commit === null) {
-        appendFrame(frame.bytes);
-        return;
-      }
+    adopt({ frame, commit }: Pick<EntryPart, 'frame' | 'commit'>) {
+      if (commit === null) return appendFrame(frame.bytes);
       write(frame.bytes);
       if (!noteDecided(commit)) return;
       sync();
