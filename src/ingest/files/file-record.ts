@@ -133,12 +133,8 @@ const SCANNED_FILES_MAX = 5000;
  */
 export function filesPage(
   db: Database,
-  wanted: {
-    readonly outcomes: readonly string[] | null;
-    readonly export: string | null;
-    readonly part: string | null;
-    readonly before: number | null;
-  },
+  wanted: Readonly<Record<'export' | 'part', string | null>> &
+    Readonly<{ outcomes: readonly string[] | null; before: number | null }>,
 ): { files: FileRecord[]; next: number | null } {
   const { outcomes, part, before } = wanted;
   const isFiltered = outcomes !== null || part !== null || wanted.export !== null;

@@ -11,10 +11,10 @@ import { type ApplyCounts, findKnown, NO_COUNTS } from '../apply/apply-rows.ts';
 import { type ReadingOrder, type ReadingSinks, type ReadRow, readExport } from './read-export.ts';
 import { type RowBatch, scoringOf } from './row-batch.ts';
 
-export interface ReadingRules extends Pick<ReadingOrder, 'require_trailer' | 'bad_rows' | 'mapping'> {
-  /** The setting. */
+/** `earliest`: the setting. */
+export type ReadingRules = Pick<ReadingOrder, 'require_trailer' | 'bad_rows' | 'mapping'> & {
   readonly earliest: string | null;
-}
+};
 
 /** @param rules without `streams`, every stream counts as existing */
 export function checkExport(

@@ -22,11 +22,7 @@ export type Reading = ReturnType<ExportReader['read']>;
 
 /** `stopped` ends all readings with its reason, also those that would begin later. */
 export function exportReader(
-  {
-    settings,
-    stopped,
-    send,
-  }: { readonly settings: IngestSettings; readonly stopped: AbortSignal; readonly send: ToMain },
+  { settings, stopped, send }: Readonly<{ settings: IngestSettings; stopped: AbortSignal; send: ToMain }>,
   access: AccessConnection,
   now: Now,
 ) {

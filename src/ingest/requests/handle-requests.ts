@@ -10,10 +10,8 @@ import { compactNow, serveRemovals } from '../apply/remove-rows.ts';
 import { ingestWindowFile, type WaitingExport } from '../apply/window-file.ts';
 import { clearDestination, filesLeft } from '../files/file-record.ts';
 import { type Ingest, recordedIn, recordsInTaken } from '../files/finished-file.ts';
-import type { Answers, IngestRequest, Kind, RequestOf } from '../threads/ingest-messages.ts';
+import type { Answers, IngestRequest, Kind, RequestOf, Tell } from '../threads/ingest-messages.ts';
 import { replay } from './replay.ts';
-
-type Tell = (progress: string) => void;
 
 const HANDLERS: {
   [Of in Kind]: (ingest: Ingest, request: RequestOf<Of>, tell: Tell) => Answers[Of] | Promise<Answers[Of]>;
@@ -24,7 +22,7 @@ const HANDLERS: {
   compact: (ingest, _, tell) => compactNow(ingest, { between: inTurns(ingest.between), tell }),
 };
 
-/** @param tell called with the progress, in words @throws Refused `failed` with the reason if it cannot be done */
+/** @throws Refused `failed` with the reason if it cannot be done */
 export async function handleRequest(ingest: Ingest, request: IngestRequest, tell: Tell) {
   const isFromDrop = request.kind === 'replay' || request.kind === 'reset';
   const unlisted = isFromDrop ? unlistable(ingest.drop.root) : null;
