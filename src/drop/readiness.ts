@@ -13,13 +13,9 @@ export interface DropSettings {
   readonly file_names?: OwnNames;
 }
 
+/** `isFinal`: its time to grow is over, so that it is damaged if it is truncated. */
 export type Readiness =
-  | {
-      readonly kind: 'export';
-      readonly file: ExportFileName;
-      /** Its time to grow is over: if it is truncated, it is damaged. */
-      readonly isFinal: boolean;
-    }
+  | { readonly kind: 'export'; readonly file: ExportFileName; readonly isFinal: boolean }
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'wait'; readonly waitMs: number };
 

@@ -143,9 +143,7 @@ export function logWriter(
     get last(): LastEntry | null {
       return last;
     },
-    get isPending(): boolean {
-      return frames > 0;
-    },
+    isPending: () => frames > 0,
     /** Appends lines to the entry, if there are any. @throws LogFailure; then `rollback` discards the entry */
     append(lines: string): void {
       if (lines !== '') appendFrame(encodeFrame('lines', lines));

@@ -20,10 +20,7 @@ import { until } from '../support/until.ts';
 const FULL = 'the disk is full: ingest waits for free space';
 const DISK_MIB = 32;
 
-/**
- * Runs a program with its own small disk, in a mount namespace that ends with it; needs no rights if the kernel allows
- * it.
- */
+/** Runs a program with its own small disk, in a mount namespace that ends with it; needs no rights if the kernel allows it. */
 const NAMESPACE = ['--user', '--map-root-user', '--mount', 'sh', '-euc'];
 const MOUNT = `mount -t tmpfs -o size=${DISK_MIB}m tmpfs "$1"`;
 const COPY = `${MOUNT}; cp -a "$2/." "$1"`;

@@ -136,8 +136,7 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
   const ignored = new Set<string>();
   let rows = 0;
   let isOver = false;
-  let namesWithoutId = 0;
-  let urlsWithheld = 0;
+  const noted = { names_without_id: 0, urls_withheld: 0 };
   let trailer: { readonly line: number; readonly rows: number } | null = null;
   /** Rows of the file up to and including the last batch. */
   let rowsThrough = 0;
@@ -179,11 +178,11 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
     if (former.has(row.subscription_id)) return;
     const stream = streamName(row.subscription_id, contentType);
     if (streams?.has(stream) === false) return countUnknown(stream);
-    if (isNameDropped) namesWithoutId += 1;
+    if (isNameDropped) noted.names_without_id += 1;
     /** The URL that customers see. */
     const article_url = shownUrl(row.article_url, row.article_print, licensed.has(row.subscription_id));
     const isWithheld = article_url !== row.article_url;
-    if (isWithheld) urlsWithheld += 1;
+    if (isWithheld) noted.urls_withheld += 1;
     if (isBad() || sinks.onBatch === undefined) return;
     batch.add({
       id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
@@ -207,8 +206,7 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
       bad_rows: skips ? bad.rows : 0,
       unknown_rows: Object.fromEntries(unknown),
       ignored_columns: [...ignored].sort(),
-      names_without_id: namesWithoutId,
-      urls_withheld: urlsWithheld,
+      ...noted,
     };
     return { counts, skipped: skips ? bad.notes() : '' };
   }

@@ -42,7 +42,7 @@ async function reset(ingest: Ingest, request: RequestOf<'reset'>): Promise<Answe
   const status = findWindow(db, request.export, request.window_start)?.status ?? 'unknown';
   const next = 'To list windows, run: wirewatch window list';
   if (status !== request.from) throw failed(`${window} is now ${status}, so no file was read. ${next}`);
-  if (!exports.isEnabled(request)) throw failed(switchedOff(request.export));
+  if (!exports.isEnabled(request.export)) throw failed(switchedOff(request.export));
   const waiting = (await droppedFile(ingest, request)) ?? failedFile(ingest, request);
   if (waiting === null)
     throw failed(`neither the drop folder nor failed/ has a file for ${window}. Drop one.`);

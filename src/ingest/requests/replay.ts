@@ -17,7 +17,7 @@ export async function replay(ingest: Ingest, bounds: RequestOf<'replay'>, tell: 
   const counts: ReplayCounts = { files: 0, rows: 0, ...NO_COUNTS, left_out: 0, unreadable: [] };
   // The rows of an export that is switched off have no stream.
   const records = selectFiles(writer.db, APPLIED, bounds.from, bounds.to).filter(
-    (record) => record.export !== null && exports.isEnabled({ export: record.export }),
+    (record) => record.export !== null && exports.isEnabled(record.export),
   );
   for (const [index, record] of records.entries()) {
     tell(`file ${index + 1} of ${records.length}`);

@@ -185,7 +185,7 @@ export function ingester(options: IngesterOptions, drop: DropFolder, { db, log: 
   }
 
   async function read(waiting: Waiting): Promise<FileRecord | null> {
-    if (waiting.kind !== 'export' || !exports.isEnabled(waiting.file)) {
+    if (waiting.kind !== 'export' || !exports.isEnabled(waiting.file.export)) {
       const reason = waiting.kind === 'refused' ? waiting.reason : switchedOff(waiting.file.export);
       return putAway(ingest, waiting, { outcome: 'refused', report: { reason } });
     }
