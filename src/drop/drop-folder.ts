@@ -37,6 +37,8 @@ import {
 
 export type Waiting = Place & { readonly snapshot: FileSnapshot } & Exclude<Readiness, { kind: 'wait' }>;
 
+type Found = Pick<Waiting, 'path' | 'snapshot'>;
+
 export type Scan = ReturnType<DropFolder['scan']>;
 
 type Remembered = { readonly snapshot: FileSnapshot; readonly sinceMs: number; isTruncated: boolean };
@@ -70,15 +72,12 @@ export function dropFolder(root: string, settings: DropSettings, monotonicMs: No
     return memory !== undefined && isSameSnapshot(memory.snapshot, snapshot) ? memory : undefined;
   }
 
-  function isUnchanged({ path, snapshot }: Pick<Waiting, 'path' | 'snapshot'>): boolean {
+  function isUnchanged({ path, snapshot }: Found): boolean {
     const now = snapshotAt(path);
     return typeof now !== 'string' && isSameSnapshot(now, snapshot);
   }
 
-  const source = ({ path, snapshot }: Pick<Waiting, 'path' | 'snapshot'>): ExportSource => ({
-    path: join(root, path),
-    found: snapshot,
-  });
+  const source = ({ path, snapshot }: Found): ExportSource => ({ path: join(root, path), found: snapshot });
 
   return {
     ...{ root, parse, takenPath, skippedPath, isUnchanged, source },

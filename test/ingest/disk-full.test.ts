@@ -31,8 +31,7 @@ const canMount = spawnSync('unshare', [...NAMESPACE, MOUNT, 'sh', tmpdir()]).sta
 const skip = !canMount && 'no disk can be mounted here';
 
 /** @returns an installation in `data` that `start` copies to a disk of its own; `key` reads its subscriptions */
-function onDisk(installation: ReturnType<typeof createInstallation>, folder: string) {
-  const { data, key, cli } = installation;
+function onDisk({ data, key, cli }: ReturnType<typeof createInstallation>, folder: string) {
   const [disk, drop] = [join(folder, 'disk'), join(folder, 'drop')];
   for (const made of [disk, drop]) mkdirSync(made);
   const pidFile = join(folder, 'pid');

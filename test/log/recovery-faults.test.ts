@@ -143,8 +143,7 @@ describe('an entry with an intact end and damaged rows', () => {
   const write = ({ folder }: History) => {
     const tail = findTail(folder.log);
     const { path = '', bytes = 0 } = tail.segment ?? {};
-    const options = { folder: folder.log, program: tail.segment?.program ?? '' } as const;
-    const log = logWriter({ ...options, segmentBytes: 1_000_000 }, tail);
+    const log = logWriter({ folder: folder.log }, tail);
     for (const passed of [1, 2, 3]) log.append(`{"passed":${passed}}\n`);
     log.commit('', { kind: 'test' }, Date.now());
     log.close();

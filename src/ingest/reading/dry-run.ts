@@ -58,15 +58,13 @@ export type ReadValue = {
 
 const FIRST_ROWS = 3;
 
-export type Effect = ApplyCounts & { rows: number };
-
-export const EFFECT_ROWS_MAX = 100_000;
+const EFFECT_ROWS_MAX = 100_000;
 
 /** Counts what a file's rows would change, each after the ones before it. @param db null: nothing was ever ingested */
 export function effectCounter(db: Database | null, licensed: ReadonlySet<number>) {
   const rows = db === null ? null : detectionRows(db);
   const changed = new Map<string, Known>();
-  const effect: Effect = { rows: 0, ...NO_COUNTS };
+  const effect: ApplyCounts & { rows: number } = { rows: 0, ...NO_COUNTS };
   return {
     effect,
     add(batch: RowBatch): void {

@@ -96,8 +96,7 @@ function afterError(files: Ingest, wanted: RequestOf<'reset'>, error: string): A
   return { file: name, outcome, reason: `the file could not be moved yet: ${error}` };
 }
 
-function dismiss({ writer, now }: Ingest, request: RequestOf<'dismiss'>) {
-  const { export: exportName, window_start } = request;
+function dismiss({ writer, now }: Ingest, { export: exportName, window_start }: RequestOf<'dismiss'>) {
   const status = findWindow(writer.db, exportName, window_start)?.status ?? 'unknown';
   if (status !== 'failed') throw failed(`window ${formatMs(window_start)} of ${exportName} is now ${status}`);
   writer.write({ kind: 'dismiss', export: exportName, window: formatMs(window_start) }, () => {
@@ -109,8 +108,7 @@ function dismiss({ writer, now }: Ingest, request: RequestOf<'dismiss'>) {
   return null;
 }
 
-function expect({ writer }: Ingest, request: RequestOf<'expect'>): Answers['expect'] {
-  const { export: exportName, window_start } = request;
+function expect({ writer }: Ingest, { export: exportName, window_start }: RequestOf<'expect'>) {
   let forgotten = 0;
   writer.write({ kind: 'expect windows', export: exportName, from: formatMs(window_start) }, () => {
     forgotten = expectFrom(writer.db, exportName, window_start);
@@ -118,8 +116,7 @@ function expect({ writer }: Ingest, request: RequestOf<'expect'>): Answers['expe
   return { forgotten };
 }
 
-function gap({ writer, now }: Ingest, request: RequestOf<'gap'>) {
-  const { export: exportName, window_start, status } = request;
+function gap({ writer, now }: Ingest, { export: exportName, window_start, status }: RequestOf<'gap'>) {
   const known = findWindow(writer.db, exportName, window_start);
   if (known !== undefined)
     throw failed(`window ${formatMs(window_start)} of ${exportName} is ${known.status}`);
