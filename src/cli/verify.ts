@@ -13,8 +13,8 @@ import {
   type FindingKind,
   findingsOf,
   type ScrubFinding,
-  ScrubFindings,
   type ScrubResult,
+  scrubFindings,
   writeScrubRecord,
 } from '../log/scrub-findings.ts';
 import { anyText } from '../operations/member.ts';
@@ -105,7 +105,7 @@ function requireComplete({ root, detections, secret, damage, serveLock }: DataFo
 /** What is no part of the log and its database. */
 function checkOthers(folder: DataFolder): ScrubFinding[] {
   const { access, spare, secret } = folder;
-  const findings = new ScrubFindings();
+  const findings = scrubFindings();
   const found = findCopy(access);
   if (found.kind === 'missing') findings.add('access damaged', `${access} is missing`);
   if (found.kind === 'damaged') findings.add('access damaged', `${access}: ${found.reason}`);

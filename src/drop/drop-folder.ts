@@ -6,11 +6,11 @@ import { fstatSync, fsyncSync, lstatSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FSWatcher } from 'chokidar';
-import { compareFiles, type NameParser, nameParser, parseFileName } from '../exports/file-name.ts';
+import { compareFiles, nameParser, parseFileName } from '../exports/file-name.ts';
 import { type ExportSource, type FileSnapshot, isSameSnapshot } from '../exports/unpacking.ts';
 import { isErrorCode, misconfigured, reasonOf, unlessCode } from '../refused.ts';
 import { type DataFolder, isThere, syncFolder, syncName } from '../store/folder.ts';
-import { SECOND_MS } from '../time.ts';
+import { type Now, SECOND_MS } from '../time.ts';
 import { unlessFileError } from './file-errors.ts';
 import {
   ForeignFolder,
@@ -37,13 +37,11 @@ import {
 
 export type Waiting = Place & { readonly snapshot: FileSnapshot } & Exclude<Readiness, { kind: 'wait' }>;
 
+type Found = Pick<Waiting, 'path' | 'snapshot'>;
+
 export type Scan = ReturnType<DropFolder['scan']>;
 
-interface Remembered {
-  readonly snapshot: FileSnapshot;
-  readonly sinceMs: number;
-  isTruncated: boolean;
-}
+type Remembered = { readonly snapshot: FileSnapshot; readonly sinceMs: number; isTruncated: boolean };
 
 const NAME_BYTES_MAX = 180;
 
@@ -55,193 +53,170 @@ export function requireDropOf({ root, detections }: DataFolder, drop: string): v
   );
 }
 
-export class DropFolder {
-  readonly root: string;
-  readonly parse: NameParser;
-  readonly #settings: DropSettings;
-  readonly #monotonicMs: () => number;
-  #remembered = new Map<string, Remembered>();
-  #lastNumber: number | null = null;
-  #watcher: FSWatcher | null = null;
-  #isClosed = false;
+export type DropFolder = ReturnType<typeof dropFolder>;
 
-  constructor(root: string, settings: DropSettings, monotonicMs: () => number = () => performance.now()) {
-    this.root = root;
-    this.parse = settings.file_names === undefined ? parseFileName : nameParser(settings.file_names);
-    this.#settings = settings;
-    this.#monotonicMs = monotonicMs;
-  }
+export function dropFolder(root: string, settings: DropSettings, monotonicMs: Now = () => performance.now()) {
+  const parse = settings.file_names === undefined ? parseFileName : nameParser(settings.file_names);
+  let remembered = new Map<string, Remembered>();
+  let lastNumber: number | null = null;
+  let watcher: FSWatcher | null = null;
+  let isClosed = false;
 
-  /**
-   * Makes Wirewatch's own folders. Those that cannot be used are left to the scan, which reports them: what others put
-   * into the drop folder must not keep the appliance from starting.
-   * @param mayBeMissing leaves a drop folder that cannot be made to the scan, too: its disk may not be mounted yet
-   * @throws Refused if there is no drop folder, or a file in its place
-   */
-  prepare(mayBeMissing = false): void {
-    try {
-      // Not its parents: if a share is not mounted, exports would be written below its mount point. It may be a link.
-      if (!isThere(this.root)) {
-        mkdirSync(this.root);
-        syncName(this.root);
-      }
-      inFolder(this.root, '', syncFolder);
-    } catch (error) {
-      const isWrong = error instanceof ForeignFolder || isErrorCode(error, 'ENOTDIR');
-      if (mayBeMissing && !isWrong) return;
-      throw misconfigured(
-        `cannot use the drop folder ${this.root}: ${reasonOf(error)}. Check that its parent folder exists and is mounted, make it writable for this user, or name another folder with --drop.`,
-      );
-    }
-    for (const name of OWN_FOLDERS)
-      unlessFileError(undefined, () => {
-        makeOwnFolder(this.root, name);
-        syncIn(this.root, name);
-      });
-  }
-
-  async watch(onChange: () => void, onError: (error: unknown) => void): Promise<void> {
-    // Loaded here: a start need not wait for it.
-    const { watch } = await import('chokidar');
-    if (this.#isClosed) return;
-    // It would keep the state of every file, of which there may be a million: what the system reports is enough.
-    const ignored = (path: string) => path !== this.root;
-    this.#watcher = watch(this.root, { depth: 0, ignoreInitial: true, ignored });
-    this.#watcher.on('raw', onChange);
-    this.#watcher.on('error', onError);
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await this.#watcher?.close();
-  }
-
-  /**
-   * @returns `ready`: files that can be processed now, in their order; `nextScanMs`: when the next one may become ready, from
-   *   now, null: when something changes; `ignored`: names of folders, links and pipes, of files of Wirewatch's user or root
-   *   with further names, and not in UTF-8; `held`: files that wait for an operator
-   * @throws the file system's error when the folder cannot be read
-   */
-  scan(nowMs: number, known: KnownFiles) {
-    // Without any of its folders, this may be the mount point of a share that is not mounted.
-    if (isThereIn(this.root, 'archive')) makeOwnFolder(this.root, '.taken');
-    const { exports, refused, held, others: ignored } = waitingFiles(this, known, SCANNED_FILES_MAX);
-    inFolder(this.root, '.taken', () => {});
-    const nowMonotonicMs = this.#monotonicMs();
-    const remembered = new Map<string, Remembered>();
-    const ready: Waiting[] = [];
-    let nextScanMs = Number.POSITIVE_INFINITY;
-    inFolder(this.root, '', (root) => {
-      for (const dropped of [...exports, ...refused]) {
-        const { name, path, takenAs } = dropped;
-        // Those in `.taken` are few, and are named by way of that folder.
-        const snapshot = path === name ? snapshotOf(join(root, name)) : this.snapshot(path);
-        if (snapshot === 'ignored') ignored.push(name);
-        if (typeof snapshot === 'string') continue;
-        const fresh = { snapshot, sinceMs: nowMonotonicMs, isTruncated: false };
-        const memory = this.#memoryOf(path, snapshot) ?? fresh;
-        remembered.set(path, memory);
-        const { sinceMs, isTruncated } = memory;
-        const seen = { size: snapshot.size, unchangedMs: nowMonotonicMs - sinceMs, isTruncated };
-        const is = readiness(dropped, seen, this.#settings, nowMs);
-        if (is.kind !== 'wait') ready.push({ name, path, takenAs, snapshot, ...is });
-        else nextScanMs = Math.min(nextScanMs, is.waitMs);
-      }
-    });
-    this.#remembered = remembered;
-    ready.sort(compareWaiting);
-    return { ready, held, ignored, nextScanMs: Number.isFinite(nextScanMs) ? nextScanMs : null };
-  }
-
-  /**
-   * A file in the folder that is to be read now, as a scan would find it; null: it is gone, or may still be written.
-   * Waits for `quiet_ms` if its time does not say that it is older: nothing else speaks against a writer at work.
-   */
-  async settled(dropped: Named & Place, snapshot: FileSnapshot, nowMs: number): Promise<Waiting | null> {
-    const { name, path, takenAs } = dropped;
-    const ageMs = Math.abs(Date.now() - Number(snapshot.mtimeNs / 1_000_000n));
-    const unchangedMs = Math.max(ageMs, this.#settings.quiet_ms);
-    if (ageMs < this.#settings.truncated_seconds * SECOND_MS) await sleep(this.#settings.quiet_ms);
-    if (!this.isUnchanged({ path, snapshot })) return null;
-    const seen = { size: snapshot.size, unchangedMs, isTruncated: false };
-    const is = readiness(dropped, seen, this.#settings, nowMs);
-    return is.kind === 'wait' ? null : { name, path, takenAs, snapshot, ...is };
-  }
-
-  noteTruncated({ path, snapshot }: Waiting): void {
-    const memory = this.#memoryOf(path, snapshot);
-    if (memory !== undefined) memory.isTruncated = true;
-  }
+  const takenPath = (number: number, name: string): string => join('.taken', `${number}.${shortName(name)}`);
+  const skippedPath = (number: number): string => join('.taken', `skipped-${number}.ndjson`);
+  const snapshotAt = (path: string) => snapshotIn(root, path);
 
   /** What is remembered of a file, if it has not changed since. */
-  #memoryOf(path: string, snapshot: FileSnapshot): Remembered | undefined {
-    const memory = this.#remembered.get(path);
+  function memoryOf(path: string, snapshot: FileSnapshot): Remembered | undefined {
+    const memory = remembered.get(path);
     return memory !== undefined && isSameSnapshot(memory.snapshot, snapshot) ? memory : undefined;
   }
 
-  /** An ingest number that no file has or had in this run. @param lastRecorded the highest one with a record */
-  nextNumber(lastRecorded: number): number {
-    this.#lastNumber ??= takenFiles(this.root).reduce((last, { number }) => Math.max(last, number), 0);
-    this.#lastNumber = Math.max(this.#lastNumber, lastRecorded) + 1;
-    return this.#lastNumber;
-  }
-
-  takenPath(number: number, name: string): string {
-    return join('.taken', `${number}.${shortName(name)}`);
-  }
-
-  skippedPath(number: number): string {
-    return join('.taken', `skipped-${number}.ndjson`);
-  }
-
-  /**
-   * Takes a file by renaming it within the folder's own file system, and makes sure that it is on the disk, with the notes
-   * of its skipped rows.
-   * @returns false if it changed since the scan: it stays where it is, or in `.taken`, and is scanned again
-   */
-  take(waiting: Waiting, number: number, notes = ''): boolean {
-    const path = this.takenPath(number, waiting.name);
-    try {
-      // Before the rename: a file that this user cannot read stays where it is, and is tried again under its name.
-      using file = openIn(this.root, waiting.path);
-      const stats = fstatSync(file.fd, { bigint: true });
-      if (!stats.isFile() || !isSameSnapshot(stats, waiting.snapshot)) return false;
-      fsyncSync(file.fd);
-      renameIn(this.root, waiting.path, path);
-    } catch (error) {
-      // It is gone, or a link or a socket.
-      if (isErrorCode(error, 'ENOENT', 'ELOOP', 'ENXIO')) return false;
-      throw error;
-    }
-    // What was noted of an earlier reading is no longer true.
-    if (waiting.takenAs !== undefined)
-      for (const old of [`${waiting.path}.reason.json`, this.skippedPath(waiting.takenAs)])
-        removeIn(this.root, old);
-    syncIn(this.root, '.taken');
-    if (!this.isUnchanged({ ...waiting, path })) return false;
-    if (notes !== '') writeIn(this.root, this.skippedPath(number), notes);
-    return true;
-  }
-
-  isUnchanged({ path, snapshot }: Pick<Waiting, 'path' | 'snapshot'>): boolean {
-    const now = this.snapshot(path);
+  function isUnchanged({ path, snapshot }: Found): boolean {
+    const now = snapshotAt(path);
     return typeof now !== 'string' && isSameSnapshot(now, snapshot);
   }
 
-  source({ path, snapshot }: Pick<Waiting, 'path' | 'snapshot'>): ExportSource {
-    return { path: join(this.root, path), found: snapshot };
-  }
+  const source = ({ path, snapshot }: Found): ExportSource => ({ path: join(root, path), found: snapshot });
 
-  /** @throws Error ENOENT if no regular file is there */
-  sourceAt(path: string): ExportSource {
-    const snapshot = this.snapshot(path);
-    if (typeof snapshot !== 'string') return this.source({ path, snapshot });
-    throw Object.assign(new Error(`${join(this.root, path)} is not a file`), { code: 'ENOENT' });
-  }
-
-  snapshot(path: string) {
-    return snapshotIn(this.root, path);
-  }
+  return {
+    ...{ root, parse, takenPath, skippedPath, isUnchanged, source },
+    snapshot: snapshotAt,
+    /**
+     * Makes Wirewatch's own folders. Those that cannot be used are left to the scan, which reports them: what others put
+     * into the drop folder must not keep the appliance from starting.
+     * @param mayBeMissing leaves a drop folder that cannot be made to the scan, too: its disk may not be mounted yet
+     * @throws Refused if there is no drop folder, or a file in its place
+     */
+    prepare(mayBeMissing = false): void {
+      try {
+        // Not its parents: if a share is not mounted, exports would be written below its mount point. It may be a link.
+        if (!isThere(root)) {
+          mkdirSync(root);
+          syncName(root);
+        }
+        inFolder(root, '', syncFolder);
+      } catch (error) {
+        const isWrong = error instanceof ForeignFolder || isErrorCode(error, 'ENOTDIR');
+        if (mayBeMissing && !isWrong) return;
+        throw misconfigured(
+          `cannot use the drop folder ${root}: ${reasonOf(error)}. Check that its parent folder exists and is mounted, make it writable for this user, or name another folder with --drop.`,
+        );
+      }
+      for (const name of OWN_FOLDERS)
+        unlessFileError(undefined, () => {
+          makeOwnFolder(root, name);
+          syncIn(root, name);
+        });
+    },
+    async watch(onChange: () => void, onError: (error: unknown) => void): Promise<void> {
+      // Loaded here: a start need not wait for it.
+      const { watch } = await import('chokidar');
+      if (isClosed) return;
+      // It would keep the state of every file, of which there may be a million: what the system reports is enough.
+      watcher = watch(root, { depth: 0, ignoreInitial: true, ignored: (path) => path !== root });
+      watcher.on('raw', onChange);
+      watcher.on('error', onError);
+    },
+    async close(): Promise<void> {
+      isClosed = true;
+      await watcher?.close();
+    },
+    /**
+     * @returns `ready`: files that can be processed now, in their order; `nextScanMs`: when the next one may become ready, from
+     *   now, null: when something changes; `ignored`: names of folders, links and pipes, of files of Wirewatch's user or root
+     *   with further names, and not in UTF-8; `held`: files that wait for an operator
+     * @throws the file system's error when the folder cannot be read
+     */
+    scan(nowMs: number, known: KnownFiles) {
+      // Without any of its folders, this may be the mount point of a share that is not mounted.
+      if (isThereIn(root, 'archive')) makeOwnFolder(root, '.taken');
+      const found = waitingFiles({ root, parse }, known, SCANNED_FILES_MAX);
+      const { held, others: ignored } = found;
+      inFolder(root, '.taken', () => {});
+      const nowMonotonicMs = monotonicMs();
+      const seenNow = new Map<string, Remembered>();
+      const ready: Waiting[] = [];
+      let nextScanMs = Number.POSITIVE_INFINITY;
+      inFolder(root, '', (open) => {
+        for (const dropped of [...found.exports, ...found.refused]) {
+          const { name, path, takenAs } = dropped;
+          // Those in `.taken` are few, and are named by way of that folder.
+          const snapshot = path === name ? snapshotOf(join(open, name)) : snapshotAt(path);
+          if (snapshot === 'ignored') ignored.push(name);
+          if (typeof snapshot === 'string') continue;
+          const fresh = { snapshot, sinceMs: nowMonotonicMs, isTruncated: false };
+          const memory = memoryOf(path, snapshot) ?? fresh;
+          seenNow.set(path, memory);
+          const { sinceMs, isTruncated } = memory;
+          const seen = { size: snapshot.size, unchangedMs: nowMonotonicMs - sinceMs, isTruncated };
+          const is = readiness(dropped, seen, settings, nowMs);
+          if (is.kind !== 'wait') ready.push({ name, path, takenAs, snapshot, ...is });
+          else nextScanMs = Math.min(nextScanMs, is.waitMs);
+        }
+      });
+      remembered = seenNow;
+      ready.sort(compareWaiting);
+      return { ready, held, ignored, nextScanMs: Number.isFinite(nextScanMs) ? nextScanMs : null };
+    },
+    /**
+     * A file in the folder that is to be read now, as a scan would find it; null: it is gone, or may still be written.
+     * Waits for `quiet_ms` if its time does not say that it is older: nothing else speaks against a writer at work.
+     */
+    async settled(dropped: Named & Place, snapshot: FileSnapshot, nowMs: number): Promise<Waiting | null> {
+      const { name, path, takenAs } = dropped;
+      const ageMs = Math.abs(Date.now() - Number(snapshot.mtimeNs / 1_000_000n));
+      const unchangedMs = Math.max(ageMs, settings.quiet_ms);
+      if (ageMs < settings.truncated_seconds * SECOND_MS) await sleep(settings.quiet_ms);
+      if (!isUnchanged({ path, snapshot })) return null;
+      const seen = { size: snapshot.size, unchangedMs, isTruncated: false };
+      const is = readiness(dropped, seen, settings, nowMs);
+      return is.kind === 'wait' ? null : { name, path, takenAs, snapshot, ...is };
+    },
+    noteTruncated({ path, snapshot }: Waiting): void {
+      const memory = memoryOf(path, snapshot);
+      if (memory !== undefined) memory.isTruncated = true;
+    },
+    /** An ingest number that no file has or had in this run. @param lastRecorded the highest one with a record */
+    nextNumber(lastRecorded: number): number {
+      lastNumber ??= takenFiles(root).reduce((last, { number }) => Math.max(last, number), 0);
+      lastNumber = Math.max(lastNumber, lastRecorded) + 1;
+      return lastNumber;
+    },
+    /**
+     * Takes a file by renaming it within the folder's own file system, and makes sure that it is on the disk, with the notes
+     * of its skipped rows.
+     * @returns false if it changed since the scan: it stays where it is, or in `.taken`, and is scanned again
+     */
+    take(waiting: Waiting, number: number, notes = ''): boolean {
+      const path = takenPath(number, waiting.name);
+      try {
+        // Before the rename: a file that this user cannot read stays where it is, and is tried again under its name.
+        using file = openIn(root, waiting.path);
+        const stats = fstatSync(file.fd, { bigint: true });
+        if (!stats.isFile() || !isSameSnapshot(stats, waiting.snapshot)) return false;
+        fsyncSync(file.fd);
+        renameIn(root, waiting.path, path);
+      } catch (error) {
+        // It is gone, or a link or a socket.
+        if (isErrorCode(error, 'ENOENT', 'ELOOP', 'ENXIO')) return false;
+        throw error;
+      }
+      // What was noted of an earlier reading is no longer true.
+      if (waiting.takenAs !== undefined)
+        for (const old of [`${waiting.path}.reason.json`, skippedPath(waiting.takenAs)]) removeIn(root, old);
+      syncIn(root, '.taken');
+      if (!isUnchanged({ ...waiting, path })) return false;
+      if (notes !== '') writeIn(root, skippedPath(number), notes);
+      return true;
+    },
+    /** @throws Error ENOENT if no regular file is there */
+    sourceAt(path: string): ExportSource {
+      const snapshot = snapshotAt(path);
+      if (typeof snapshot !== 'string') return source({ path, snapshot });
+      throw Object.assign(new Error(`${join(root, path)} is not a file`), { code: 'ENOENT' });
+    },
+  };
 }
 
 /** `ignored`: not a file that is read. */

@@ -29,12 +29,8 @@ const NAME_THE_TARGET = 'Set [ingest] drop to the folder that it leads to.';
 /** How the name of a draft of {@link writeIn} begins; the rest is random. */
 const DRAFT = 'draft-';
 
-interface OpenFolder {
-  /** For system calls. */
-  readonly at: string;
-  readonly path: string;
-  readonly file: number;
-}
+/** `at`: its path for system calls. */
+type OpenFolder = Readonly<{ at: string; path: string; file: number }>;
 
 /** Others could direct what Wirewatch writes to other files. */
 export class ForeignFolder extends Error {
@@ -74,10 +70,7 @@ export function inFolder<T>(root: string, path: string, use: (path: string) => T
   }
 }
 
-function folderOf(path: string): string {
-  const folder = dirname(path);
-  return folder === '.' ? '' : folder;
-}
+const folderOf = (path: string): string => (dirname(path) === '.' ? '' : dirname(path));
 
 function openFolder(at: string, path: string): OpenFolder {
   try {
@@ -185,18 +178,14 @@ export const isThereIn = (root: string, path: string): boolean =>
   unlessCode(false, () => inDrop(root, path, isThere), 'ENOENT', 'ENOTDIR');
 
 /** Neither name is durable before {@link syncIn} of its folder. */
-export function renameIn(root: string, from: string, to: string): void {
+export const renameIn = (root: string, from: string, to: string): void =>
   inDrop(root, from, (old) => inDrop(root, to, (fresh) => fs.renameSync(old, fresh)));
-}
 
 /** Unlike rmSync, it fails if a folder is in the file's place. */
-export function removeIn(root: string, path: string): void {
+export const removeIn = (root: string, path: string): void =>
   unlessCode(undefined, () => inDrop(root, path, fs.unlinkSync), 'ENOENT');
-}
 
-export function syncIn(root: string, folder: string): void {
-  inFolder(root, folder, syncFolder);
-}
+export const syncIn = (root: string, folder: string): void => inFolder(root, folder, syncFolder);
 
 /** Opens a file that others wrote, to read it. It follows no link and waits for no pipe. A `using` declaration closes it. */
 export const openIn = (root: string, path: string): { readonly fd: number } & Disposable =>

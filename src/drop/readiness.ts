@@ -6,20 +6,12 @@ import { type ExportFileName, type OwnNames, windowReadiness } from '../exports/
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
 import type { Named } from './waiting-names.ts';
 
-export interface DropSettings {
-  readonly quiet_ms: number;
-  readonly truncated_seconds: number;
-  /** Other names of export files; without them, there are none. */
-  readonly file_names?: OwnNames;
-}
+/** `file_names`: other names of export files; without it, there are none. */
+export type DropSettings = Readonly<{ quiet_ms: number; truncated_seconds: number; file_names?: OwnNames }>;
 
+/** `isFinal`: its time to grow is over, so that it is damaged if it is truncated. */
 export type Readiness =
-  | {
-      readonly kind: 'export';
-      readonly file: ExportFileName;
-      /** Its time to grow is over: if it is truncated, it is damaged. */
-      readonly isFinal: boolean;
-    }
+  | { readonly kind: 'export'; readonly file: ExportFileName; readonly isFinal: boolean }
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'wait'; readonly waitMs: number };
 

@@ -26,14 +26,8 @@ export type DropNames = Readonly<{ root: string; parse: NameParser }>;
 
 /** What a name says of a file that is not being written. */
 export type Named = Exclude<ParsedName, { kind: 'unfinished' }>;
-export interface Place {
-  /** It was dropped under. */
-  readonly name: string;
-  /** Where it is now. */
-  readonly path: string;
-  /** The ingest number with which it was taken before. */
-  readonly takenAs?: number | undefined;
-}
+/** `name`: under which it was dropped; `path`: where it is now; `takenAs`: the ingest number with which it was taken before. */
+export type Place = Readonly<{ name: string; path: string; takenAs?: number | undefined }>;
 type Dropped<Kind extends Named['kind']> = Extract<Named, { kind: Kind }> & Place;
 /** `status`: of its window. */
 export type HeldFile = Dropped<'export'> & {
@@ -85,13 +79,8 @@ export function waitingFiles(
   }
   for (const { number, name, path } of takenFiles(root))
     if (!isRecorded(number, name)) add(name, path, number);
-  return {
-    exports: exports.all(),
-    exports_count: exports.count(),
-    refused: refused.all(),
-    held: held.sort(compareExports),
-    others,
-  };
+  held.sort(compareExports);
+  return { exports: exports.all(), exports_count: exports.count(), refused: refused.all(), held, others };
 }
 
 /** What is said of the drop folder `root`, which hangs. */

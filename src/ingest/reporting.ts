@@ -14,8 +14,10 @@ export const INGEST_CONDITIONS = [
 ] as const;
 export type IngestCondition = (typeof INGEST_CONDITIONS)[number];
 
+export type LogLevel = 'info' | 'warn' | 'error';
+
 export interface Reporting {
-  readonly log: (level: 'info' | 'warn' | 'error', msg: string, fields?: Record<string, unknown>) => void;
+  readonly log: (level: LogLevel, msg: string, fields?: Record<string, unknown>) => void;
   /** Begins a condition, or changes its detail; null: it is over. */
   readonly setCondition: (name: IngestCondition, detail: string | null) => void;
 }

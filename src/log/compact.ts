@@ -25,10 +25,7 @@ import { describeFindings, findingsOf, type ScrubResult, writeScrubRecord } from
 import { bytesOf, draftOf, listSegments, replaceLog, SegmentReader, tidyLog } from './segment.ts';
 import { writeSnapshot } from './snapshot.ts';
 
-export interface CompactOptions extends SteppedWork {
-  readonly folder: DataFolder;
-  readonly nowMs: number;
-}
+export type CompactOptions = SteppedWork & Readonly<{ folder: DataFolder; nowMs: number }>;
 
 export type Compacted = Awaited<ReturnType<typeof compact>>;
 

@@ -12,19 +12,10 @@ import { requireChecksum, rowChecksum, type StoredText } from '../store/row-chec
 import { placeOf, placesOf } from '../store/stream-place.ts';
 import { type DetectionState, removedLine, type StoredState } from './row-lines.ts';
 
-export interface StoredDetection {
-  readonly version: number;
-  readonly exported_at_given: string | null;
-  readonly url_withheld: string | null;
-  readonly body: string;
-  readonly position: number;
-}
+export type StoredDetection = Pick<DetectionState, 'exported_at_given' | 'url_withheld'> &
+  Readonly<{ version: number; body: string; position: number }>;
 
-interface Head {
-  readonly ordinal: number;
-  sequence: number;
-  position: number;
-}
+type Head = { readonly ordinal: number; sequence: number; position: number };
 
 /** A version that is not in the stream yet. */
 type Pending = Readonly<{ place: number; position: number; version: number; state: StoredState }>;
@@ -154,11 +145,10 @@ export function detectionRows(db: Database, hasTexts = true) {
     find(id: string): StoredDetection | undefined {
       flush();
       const found = sql.selectDetection.get(id);
-      if (found !== undefined) {
-        requireChecksum(found);
-        if (!found.body.startsWith(`{"id":"${id}","version":${found.version},`))
-          throw new DatabaseDamage(`the text of ${id} is not that of its version ${found.version}`);
-      }
+      if (found === undefined) return undefined;
+      requireChecksum(found);
+      if (!found.body.startsWith(`{"id":"${id}","version":${found.version},`))
+        throw new DatabaseDamage(`the text of ${id} is not that of its version ${found.version}`);
       return found;
     },
     change(state: StoredState, version: number, position: number): void {

@@ -23,10 +23,7 @@ export type Mark = LogMark;
 /** The kind of an entry that has all rows of the database, and so starts a new log. */
 export const SNAPSHOT = 'snapshot';
 
-export interface Operation {
-  readonly kind: string;
-  readonly [member: string]: unknown;
-}
+export type Operation = Readonly<{ kind: string; [member: string]: unknown }>;
 
 const Commit = Type.Object({
   entry: Type.Number(),

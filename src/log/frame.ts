@@ -10,7 +10,8 @@ import { grouped } from '../counted.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { type Commit, type Mark, parse, parseCommit, SNAPSHOT } from './format.ts';
 
-type FrameKind = 'header' | 'lines' | 'commit';
+const KINDS = ['header', 'lines', 'commit'] as const;
+type FrameKind = (typeof KINDS)[number];
 
 export interface Frame {
   readonly kind: FrameKind;
@@ -28,7 +29,6 @@ export const FRAME_MAGIC = Buffer.from([0x50, 0x2a, 0x4d, 0x18, 12, 0, 0, 0]);
 export const FRAME_HEADER_BYTES = FRAME_MAGIC.length + 12;
 /** Far more than 500 rows need; a greater length is damage. */
 const FRAME_BYTES_MAX = 256 * 1024 * 1024;
-const KINDS: readonly FrameKind[] = ['header', 'lines', 'commit'];
 
 /** The fastest level: compression must not slow down ingest. */
 const OPTIONS = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };

@@ -78,16 +78,11 @@ function copyStart(from: string, to: string, length: number): void {
   fsyncSync(target.fd);
 }
 
-/** Where a database's mark is in a log. */
-export type Place =
-  /** The log has this entry. */
-  | 'known'
-  /** The log has another entry with that number: the database belongs to another log. */
-  | 'foreign'
-  /** The log starts with a later entry. */
-  | 'before'
-  /** The log ends before it. */
-  | 'beyond';
+/**
+ * Where a database's mark is in a log. `known`: the log has this entry; `foreign`: it has another one with that number, so
+ * the database belongs to another log; `before`: it starts with a later entry; `beyond`: it ends before this one.
+ */
+export type Place = 'known' | 'foreign' | 'before' | 'beyond';
 
 /** @throws LogDamage if the segment that should have the entry is damaged before it */
 export function placeOf(folder: string, mark: Mark): Place {

@@ -143,9 +143,7 @@ export function logWriter(
     get last(): LastEntry | null {
       return last;
     },
-    get isPending(): boolean {
-      return frames > 0;
-    },
+    isPending: () => frames > 0,
     /** Appends lines to the entry, if there are any. @throws LogFailure; then `rollback` discards the entry */
     append(lines: string): void {
       if (lines !== '') appendFrame(encodeFrame('lines', lines));
@@ -167,11 +165,8 @@ export function logWriter(
       return commit;
     },
     /** Appends a part of an entry that was checked. The entry is durable after `sync`. */
-    adopt({ frame, commit }: Pick<EntryPart, 'frame' | 'commit'>): void {
-      if (commit === null) {
-        appendFrame(frame.bytes);
-        return;
-      }
+    adopt({ frame, commit }: Pick<EntryPart, 'frame' | 'commit'>) {
+      if (commit === null) return appendFrame(frame.bytes);
       write(frame.bytes);
       if (!noteDecided(commit)) return;
       sync();

@@ -41,9 +41,8 @@ const RENDERED_BEGINNING = '"content_type":';
 /** The line of a row up to its rendered match, which ends it. */
 export const rowHead = (row: Omit<Written, 'rendered'>): string => `{"row":"${row.id}",${ownMembers(row)}`;
 
-export function changedLine(row: Written, position: number, version: number): string {
-  return `{"changed":"${row.id}","position":${position},"version":${version},${ownMembers(row)}${escapeMark(row.rendered)}\n`;
-}
+export const changedLine = (row: Written, position: number, version: number): string =>
+  `{"changed":"${row.id}","position":${position},"version":${version},${ownMembers(row)}${escapeMark(row.rendered)}\n`;
 
 export const rescoredLine = (row: Written, version: number): string =>
   `{"rescored":"${row.id}","version":${version},${ownMembers(row)}${escapeMark(row.rendered)}\n`;

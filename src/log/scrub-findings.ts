@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { grouped } from '../counted.ts';
+import { getOrMake } from '../get-or-make.ts';
 import { unlessError } from '../refused.ts';
 import { type DataFolder, writeWhole } from '../store/folder.ts';
 import { formatMs, parseInstant } from '../time.ts';
@@ -70,19 +71,18 @@ export type ScrubRecord = NonNullable<ReturnType<typeof readScrubRecord>>;
 /** Later findings of a kind are only counted. */
 const FIRST_MAX = 5;
 
-export class ScrubFindings {
-  readonly #found = new Map<FindingKindName, ScrubFinding>();
+export type ScrubFindings = ReturnType<typeof scrubFindings>;
 
-  add(kind: FindingKindName, detail: string): void {
-    const found = this.#found.get(kind) ?? { kind, count: 0, first: [] };
-    this.#found.set(kind, found);
-    found.count += 1;
-    if (found.first.length < FIRST_MAX) found.first.push(detail);
-  }
-
-  list(): ScrubFinding[] {
-    return [...this.#found.values()];
-  }
+export function scrubFindings() {
+  const byKind = new Map<FindingKindName, ScrubFinding>();
+  return {
+    add(kind: FindingKindName, detail: string): void {
+      const found = getOrMake(byKind, kind, () => ({ kind, count: 0, first: [] }));
+      found.count += 1;
+      if (found.first.length < FIRST_MAX) found.first.push(detail);
+    },
+    list: (): ScrubFinding[] => [...byKind.values()],
+  };
 }
 
 export const findingsOf = ({ findings }: Pick<ScrubResult, 'findings'>, subject: FindingKind['of']) =>
@@ -105,7 +105,6 @@ export function readScrubRecord({ verified }: Pick<DataFolder, 'verified'>) {
 
 /** Who makes log or database anew removes it: the next scrub is due then. */
 export function writeScrubRecord({ verified }: DataFolder, result: ScrubResult, nowMs: number): void {
-  const { entry, findings, not_compared } = result;
-  const record = { verified_at: formatMs(nowMs), entry, findings, not_compared };
+  const record = { verified_at: formatMs(nowMs), ...result };
   writeWhole(verified, `${JSON.stringify(record, null, 2)}\n`, `${verified}-${process.pid}`);
 }

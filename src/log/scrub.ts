@@ -28,7 +28,7 @@ import { endedStreams } from './detection-rows.ts';
 import { columnsOf } from './effects.ts';
 import type { Commit } from './format.ts';
 import { entriesAfter, findTail } from './log-reader.ts';
-import { ScrubFindings, type ScrubResult } from './scrub-findings.ts';
+import { type ScrubFindings, type ScrubResult, scrubFindings } from './scrub-findings.ts';
 import { bytesOf, listSegments } from './segment.ts';
 
 export interface SteppedWork {
@@ -77,7 +77,7 @@ export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
 /** @returns `unread`: the log could not be read to its end, though not because of its content */
 async function scrubOnce(options: ScrubOptions) {
   const { folder } = options;
-  const findings = new ScrubFindings();
+  const findings = scrubFindings();
   using held = new DisposableStack();
   const db = options.db ?? open(folder, findings);
   // As the last one, it would copy what an appliance has written meanwhile into the file, without a marker.

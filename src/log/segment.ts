@@ -87,8 +87,7 @@ function allSegments(folder: string): (Segment & { readonly isSnapshot: boolean 
   return names.sort().flatMap((name) => {
     const [, digits, snapshot] = NAME.exec(name) ?? [];
     if (digits === undefined) return [];
-    const isSnapshot = snapshot !== undefined;
-    return [{ path: join(folder, name), firstEntry: Number(digits), isSnapshot }];
+    return { path: join(folder, name), firstEntry: Number(digits), isSnapshot: snapshot !== undefined };
   });
 }
 
@@ -107,14 +106,13 @@ export async function entriesOf(segment: Segment, last: Mark): Promise<Buffer> {
 /** Cuts off what follows an entry. The recovery that comes then puts what is left into a new file, and syncs it. */
 export function cutAfter(log: string, entry: number): void {
   for (const segment of listSegments(log).toReversed()) {
-    if (segment.firstEntry > entry) {
-      rmSync(segment.path);
-      continue;
+    if (segment.firstEntry <= entry) {
+      using reader = new SegmentReader(segment);
+      reader.skipTo(entry);
+      truncateSync(segment.path, reader.end);
+      return;
     }
-    using reader = new SegmentReader(segment);
-    reader.skipTo(entry);
-    truncateSync(segment.path, reader.end);
-    return;
+    rmSync(segment.path);
   }
 }
 

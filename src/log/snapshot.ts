@@ -19,19 +19,14 @@ import { STREAM_LINE } from './detection-rows.ts';
 import { effectsOfRows } from './effects.ts';
 import { type Commit, type Mark, SNAPSHOT } from './format.ts';
 import type { LogWriter } from './log-writer.ts';
-import { changedLine, rescoredLine } from './row-lines.ts';
+import { changedLine, type DetectionState, rescoredLine } from './row-lines.ts';
 import type { SteppedWork } from './scrub.ts';
 
 type StreamRow = Readonly<Record<'place' | 'position' | 'version', number> & { body: string }>;
 
-interface Detection {
-  /** Where its newest version is. */
-  readonly place: number;
-  readonly exported_at_given: string | null;
-  readonly url_withheld: string | null;
-  /** Null: it was not scored again since that version. */
-  readonly rescored: string | null;
-}
+/** `place`: of its newest version; `rescored`: null if it was not scored again since that version. */
+type Detection = Pick<DetectionState, 'exported_at_given' | 'url_withheld'> &
+  Readonly<{ place: number; rescored: string | null }>;
 
 const FRAME_ROWS = 500;
 

@@ -21,11 +21,8 @@ const CLOCK_MAX_MS = Date.UTC(2200);
 const MARK_MS = 2 ** 16;
 const NUMBER_MAX = 255;
 
-export interface StreamPosition {
-  readonly position: number;
-  /** The name of the epoch in which the position was issued: {@link epochAt}. */
-  readonly epoch: number;
-}
+/** `epoch`: the name of the one in which the position was issued; see {@link epochAt}. */
+export type StreamPosition = Readonly<{ position: number; epoch: number }>;
 
 /**
  * The position that belongs to a time; 0 if the clock is wrong, or there is none. It has every epoch's year, so that

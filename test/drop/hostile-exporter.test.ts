@@ -55,20 +55,15 @@ function makeExports(mode = 0o3770): void {
   fs.chmodSync(exports, mode);
 }
 
-function asAttacker(script: string): void {
+const asAttacker = (script: string) =>
   execFileSync('setpriv', [...AS_OTHER, 'sh', '-ec', script], { cwd: exports });
-}
 
 /** Links under every name that Wirewatch could write to for these files. */
 function trapsFor(own: string, names: readonly string[]): string {
-  const notesOf = (name: string) => [
-    `${name}.reason.json`,
-    `.${name}.reason.json.tmp`,
-    `${name}.skipped.ndjson`,
-  ];
-  const traps = names.flatMap((name) => [name, ...notesOf(name)]);
+  const traps = names.flatMap((name) => [name, `${name}.reason.json`, `${name}.skipped.ndjson`]);
+  const drafts = names.map((name) => `.${name}.reason.json.tmp`);
   const more = ['skipped-1.ndjson', 'skipped-2.ndjson', 'skipped-3.ndjson', `1.${names[0]}`];
-  return [...traps, ...more].map((trap) => `ln -s ${secrets}/secret '${own}/${trap}'`).join('\n');
+  return [...traps, ...drafts, ...more].map((trap) => `ln -s ${secrets}/secret '${own}/${trap}'`).join('\n');
 }
 
 /** The exporter's files are its own, and the group of the folder may read them. */

@@ -5,7 +5,7 @@ import * as fs from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
 import fc from 'fast-check';
-import { DropFolder, shortName } from '../../src/drop/drop-folder.ts';
+import { type DropFolder, dropFolder, shortName } from '../../src/drop/drop-folder.ts';
 import { FORMS, parseFileName } from '../../src/exports/file-name.ts';
 import { openContent } from '../../src/exports/unpacking.ts';
 import { DAY_MS, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
@@ -24,7 +24,7 @@ let drop: DropFolder;
 beforeEach(() => {
   root = testFolder();
   monotonicMs = 1000;
-  drop = new DropFolder(root, { quiet_ms: 500, truncated_seconds: 60 }, () => monotonicMs);
+  drop = dropFolder(root, { quiet_ms: 500, truncated_seconds: 60 }, () => monotonicMs);
   drop.prepare();
   taken = join(root, drop.takenPath(7, NAME));
 });

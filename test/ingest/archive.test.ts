@@ -1,6 +1,4 @@
-/**
- * The archive: no file is overwritten, none that a backup needs is deleted, and unreadable files do not stop ingest.
- */
+/** The archive: no file is overwritten, none that a backup needs is deleted, and unreadable files do not stop ingest. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';

@@ -10,15 +10,11 @@ import { contentOf, fileName, newRow, nextWindowMs } from '../support/export-fil
 import { isErrorLine, loggedFiles } from '../support/installation-state.ts';
 import { checkStreams } from '../support/streams.ts';
 
-interface Crash {
-  /** How many bytes of the file's entry are in the log; null: all of it. */
-  readonly logged: number | null;
-  readonly isCommitted: boolean;
-  /** The file fails. */
-  readonly isBad?: true;
-  /** The taken file gets the next number. */
-  readonly again?: true;
-}
+/**
+ * `logged`: how many bytes of the file's entry are in the log; null: all of it. `isBad`: the file fails. `again`: the taken
+ * file gets the next number.
+ */
+type Crash = Readonly<{ logged: number | null; isCommitted: boolean; isBad?: true; again?: true }>;
 
 const CRASHES: Readonly<Record<string, Crash>> = {
   'before its entry is in the log': { logged: 0, isCommitted: false, again: true },
@@ -32,10 +28,10 @@ const CRASHES: Readonly<Record<string, Crash>> = {
 const { drop, data, ...installation } = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
 after(installation.remove);
 
-/** Drops a file on a started appliance, which is then stopped. */
-async function processed(name: string, content: string | Buffer) {
+/** Starts, drops a file unless it is there already, and stops once it is processed. */
+async function processed(name: string, content: string | Buffer | null = null) {
   const serving = await installation.serve();
-  putFile(drop, name, content);
+  if (content !== null) putFile(drop, name, content);
   const line = await serving.logged('the outcome of the file', (logged) => logged.file === name);
   await serving.stop();
   return { line, log: serving.log };
@@ -89,10 +85,8 @@ test('a file that a crash left in .taken/ is a new one, whatever its time, also 
 
 /** A start must read the file, which has one row. @returns its line of the log */
 async function assertApplied(name: string) {
-  const serving = await installation.serve();
-  const line = await serving.logged('the outcome of the file', ({ file }) => file === name);
+  const { line } = await processed(name);
   assert.deepEqual([line.msg, line.created], ['file applied', 1]);
-  await serving.stop();
   return line;
 }
 

@@ -20,10 +20,7 @@ import { until } from '../support/until.ts';
 const FULL = 'the disk is full: ingest waits for free space';
 const DISK_MIB = 32;
 
-/**
- * Runs a program with its own small disk, in a mount namespace that ends with it; needs no rights if the kernel allows
- * it.
- */
+/** Runs a program with its own small disk, in a mount namespace that ends with it; needs no rights if the kernel allows it. */
 const NAMESPACE = ['--user', '--map-root-user', '--mount', 'sh', '-euc'];
 const MOUNT = `mount -t tmpfs -o size=${DISK_MIB}m tmpfs "$1"`;
 const COPY = `${MOUNT}; cp -a "$2/." "$1"`;
@@ -34,8 +31,7 @@ const canMount = spawnSync('unshare', [...NAMESPACE, MOUNT, 'sh', tmpdir()]).sta
 const skip = !canMount && 'no disk can be mounted here';
 
 /** @returns an installation in `data` that `start` copies to a disk of its own; `key` reads its subscriptions */
-function onDisk(installation: ReturnType<typeof createInstallation>, folder: string) {
-  const { data, key, cli } = installation;
+function onDisk({ data, key, cli }: ReturnType<typeof createInstallation>, folder: string) {
   const [disk, drop] = [join(folder, 'disk'), join(folder, 'drop')];
   for (const made of [disk, drop]) mkdirSync(made);
   const pidFile = join(folder, 'pid');

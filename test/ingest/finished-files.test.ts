@@ -124,10 +124,8 @@ test('rows that a writer adds to a file in the archive become detections; the al
       assert.deepEqual([again.msg, again.created, again.unchanged], ['file applied', 1, index]);
       assert.equal((await appliance.detection(idOfRow(index)))?.version, 1);
       assert.ok((await alert())?.detail.startsWith(`${name}: its writer changed it after it was read`));
-      assert.equal(
-        fs.readFileSync(inDrop(String(again.destination)), 'utf8'),
-        ndjson(rows.slice(0, index + 1)),
-      );
+      const archived = fs.readFileSync(inDrop(String(again.destination)), 'utf8');
+      assert.equal(archived, ndjson(rows.slice(0, index + 1)));
     }
     // Of the same size: only its time is another.
     const text = ndjson(rows.slice(0, 2));
@@ -251,11 +249,8 @@ test('files that were put away are read again, also if a backup keeps hard links
   const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   const windowMs = nextWindowMs();
   const bad = await appliance.dropped(fileName('newswire', windowMs), 'broken');
-  for (const { destination } of [good, bad])
-    fs.linkSync(
-      inDrop(String(destination)),
-      join(appliance.data, `backup of ${basename(String(destination))}`),
-    );
+  for (const path of [String(good.destination), String(bad.destination)])
+    fs.linkSync(inDrop(path), join(appliance.data, `backup of ${basename(path)}`));
   assert.deepEqual(JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout).unreadable, []);
   const { outcome } = window('reset', 'newswire', formatMs(windowMs)).document;
   assert.equal(outcome, 'failed');

@@ -45,10 +45,7 @@ function withoutNulls(row: ExportRow, exportName: ExportName): Row {
   return Object.fromEntries(members);
 }
 
-interface Store extends Disposable {
-  readonly folder: string;
-  db: Database;
-}
+type Store = Disposable & { readonly folder: string; db: Database };
 
 function openStore(): Store {
   const own = testFolder();
@@ -66,11 +63,10 @@ function open(own: string): Database {
 type OnDelivered = (firstPosition: number, deliveredAtMs: number) => void;
 
 /** A writer as after a restart. */
-function writerOf(store: Store, now: () => number, onDelivered?: OnDelivered): StreamWriter {
+function writerOf(store: Store, now: () => number, onDelivered: OnDelivered = () => {}): StreamWriter {
   store.db.close();
   store.db = open(store.folder);
-  const more = onDelivered === undefined ? {} : { onDelivered };
-  return streamWriterOn(store.db, store.folder, { now, segmentBytes: 2000, ...more });
+  return streamWriterOn(store.db, store.folder, { now, segmentBytes: 2000, onDelivered });
 }
 
 /** Applies a file in a transaction that stays open. */

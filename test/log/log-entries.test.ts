@@ -91,7 +91,7 @@ test('rolled back lines are in no entry, and their bytes are cut, however short 
   const rollBack = () => {
     writer.append(lineOf(randomBytes(3000).toString('hex')));
     writer.rollback();
-    assert.equal(writer.isPending, false);
+    assert.equal(writer.isPending(), false);
   };
   rollBack();
   append(writer, 'a');

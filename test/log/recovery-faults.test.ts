@@ -31,13 +31,11 @@ import { testFolder } from '../support/test-folder.ts';
 class Killed extends Error {}
 
 /** Stops it; its database must have this content. */
-function assertContent(history: History, content: ReturnType<History['stopped']>): void {
+const assertContent = (history: History, content: ReturnType<History['stopped']>): void =>
   assertSameContent(withoutOpenDelivery(history.stopped()), withoutOpenDelivery(content));
-}
 
-function overwrite(path: string, from: number, to: number, byte = 0): void {
+const overwrite = (path: string, from: number, to: number, byte = 0) =>
   fs.writeFileSync(path, fs.readFileSync(path).fill(byte, from, to));
-}
 
 const changed = (sql: string) => (path: string) => changeDetections(dirname(path), sql);
 
@@ -66,16 +64,14 @@ test('an unreliable state is refused with what to do, and nothing is changed', (
     const sound = testFolder();
     fs.cpSync(folder.root, sound, { recursive: true });
     const segments = listSegments(log).map(({ path }) => path);
+    const last = segments.at(-1) ?? '';
     const damage = () => {
       fs.rmSync(detections);
       flipBit(segments[0] ?? '', 200);
     };
     const cases: [change: () => void, reason: RegExp][] = [
       [() => fs.rmSync(log, { recursive: true }), /the log is missing.*wirewatch compact --data \//s],
-      [
-        () => fs.rmSync(segments.at(-1) ?? ''),
-        /the log ends with entry \d+, but the database has applied entry/,
-      ],
+      [() => fs.rmSync(last), /the log ends with entry \d+, but the database has applied entry/],
       [damage, /the log in .* is damaged: .* is damaged at byte/],
     ];
     const state = () =>
@@ -147,8 +143,7 @@ describe('an entry with an intact end and damaged rows', () => {
   const write = ({ folder }: History) => {
     const tail = findTail(folder.log);
     const { path = '', bytes = 0 } = tail.segment ?? {};
-    const options = { folder: folder.log, program: tail.segment?.program ?? '' } as const;
-    const log = logWriter({ ...options, segmentBytes: 1_000_000 }, tail);
+    const log = logWriter({ folder: folder.log }, tail);
     for (const passed of [1, 2, 3]) log.append(`{"passed":${passed}}\n`);
     log.commit('', { kind: 'test' }, Date.now());
     log.close();

@@ -23,9 +23,8 @@ beforeEach(() => {
 });
 afterEach(() => store.close());
 
-function deliver(first: number, last: number): void {
+const deliver = (first: number, last: number) =>
   store.writer.prepare('INSERT INTO delivery (first_position, last_position) VALUES (?, ?)').run(first, last);
-}
 
 function insert(at: number, position: number, announcedAfter: number | null = null): void {
   const sql = `INSERT INTO version_epoch (number, at, reason, position, announced_after, orphans)

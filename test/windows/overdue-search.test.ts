@@ -4,7 +4,7 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
-import { DropFolder } from '../../src/drop/drop-folder.ts';
+import { dropFolder } from '../../src/drop/drop-folder.ts';
 import { waitingWindows } from '../../src/drop/waiting-names.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
@@ -26,7 +26,7 @@ let searchMissing: ReturnType<typeof missingWindowsSearch>;
 
 function open(exports: readonly ExportName[] = EXPORT_NAMES): void {
   db = openDatabase(join(folder, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  const drop = new DropFolder(join(folder, 'drop'), { quiet_ms: 0, truncated_seconds: 0 });
+  const drop = dropFolder(join(folder, 'drop'), { quiet_ms: 0, truncated_seconds: 0 });
   drop.prepare();
   const writer = streamWriterOn(db, folder, { now: () => nowMs });
   searchMissing = missingWindowsSearch(

@@ -90,7 +90,7 @@ export async function readWindow(sources: Sources, { query }: Read) {
     throw invalid('window_start: expected a multiple of ten minutes such as 2026-11-21T10:10:00Z');
   const [state] = (await readStates(sources, start, start + WINDOW_MS))[name];
   if (state === undefined) throw new Error('a span of one window has one window');
-  const files = filesOfWindow(sources.detections(), { export: name, window_start: start }, FILES_MAX);
+  const files = filesOfWindow(sources.detections(), name, start, FILES_MAX);
   const expect = { operation: 'window expect', given: { export: name, start: formatMs(start) } };
   const { actions, ...shown } = openWindow(state);
   return {

@@ -52,14 +52,8 @@ export function sumOf<Name extends string>(
   return sums;
 }
 
-export interface ApplyOptions {
-  readonly db: Database;
-  readonly rows: DetectionRows;
-  readonly log: LogWriter;
-  readonly lastPosition: number;
-  readonly nowMs: number;
-  readonly licensed: ReadonlySet<number>;
-}
+type ApplyOptions = Readonly<{ db: Database; rows: DetectionRows; log: LogWriter }> &
+  Readonly<{ lastPosition: number; nowMs: number; licensed: ReadonlySet<number> }>;
 
 export type Applier = ReturnType<typeof rowApplier>;
 

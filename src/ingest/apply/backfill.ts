@@ -61,7 +61,7 @@ export async function resumeBackfills(ingest: Ingest): Promise<void> {
       if (!isThereIn(drop.root, drop.takenPath(number, name)))
         return onProcessed(end(ingest, record, 'the file is gone', AGAIN));
       // Its rows would all be left out.
-      if (exportName !== null && !exports.isEnabled({ export: exportName }))
+      if (exportName !== null && !exports.isEnabled(exportName))
         throw Object.assign(new Error(switchedOff(exportName)), { code: 'ENOTSUP' });
       log('info', 'backfill resumed', { file: name, rows_applied });
       onProcessed(await applyBackfill(ingest, record));

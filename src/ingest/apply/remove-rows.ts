@@ -22,6 +22,7 @@ import { readLogMark } from '../../store/log-mark.ts';
 import { streamsOf } from '../../store/subscription-rows.ts';
 import { HOUR_MS } from '../../time.ts';
 import type { Ingest } from '../files/finished-file.ts';
+import type { Tell } from '../threads/ingest-messages.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
 /** Of the ended streams, which stay, only these cost time; most have had no rows for long. */
@@ -33,9 +34,7 @@ export const SELECT_ENDED_WITH_ROWS = `
     OR EXISTS (SELECT 1 FROM stream_row WHERE place >= stream.ordinal << 34 AND place < stream.ordinal + 1 << 34))
   ORDER BY ordinal`;
 
-export interface LongWork extends Pick<Ingest, 'between'> {
-  readonly tell: (progress: string) => void;
-}
+export type LongWork = Pick<Ingest, 'between'> & { readonly tell: Tell };
 
 /**
  * Ends the streams of subscriptions in the log, and deletes the rows of these and of all that were ended before.
@@ -67,7 +66,7 @@ export async function removeRows(writer: StreamWriter, subscriptions: readonly n
  * again. It does the same for what a restored log has of removed rows.
  * @returns `left_in_log`: why log or database may still have such rows, and the removals stay open; null if they have none
  */
-export async function serveRemovals(ingest: Ingest, tell: LongWork['tell']) {
+export async function serveRemovals(ingest: Ingest, tell: Tell) {
   const { access, writer, folder, log, setCondition, between } = ingest;
   const subscriptions = access.use(openRemovals);
   const hasRows = (ifDamaged: boolean) =>
@@ -101,7 +100,7 @@ export function removalRetries(ingest: Ingest) {
     nextMs = performance.now() + paced(HOUR_MS);
   }
 
-  async function run(tell: LongWork['tell']): Promise<void> {
+  async function run(tell: Tell): Promise<void> {
     // Whoever removed something may not wait for it, or be about to ask. The first time, a restored log is looked at.
     const open = String(access.use(openRemovals));
     if (open === tried && performance.now() < nextMs) return;

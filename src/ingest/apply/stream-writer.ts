@@ -139,7 +139,7 @@ export function streamWriter({ db, log, folder, now, decisions, onDelivered }: S
       first = applier.finish();
       inTransaction();
       const lines = takeEffects();
-      if (lines !== '' || log.isPending) {
+      if (lines !== '' || log.isPending()) {
         const entry = log.commit(lines, operation, now());
         decisions?.decide(entry, db);
         setLogMark(db, entry);

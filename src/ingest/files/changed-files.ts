@@ -72,8 +72,7 @@ function readAgain({ drop, writer, log }: Ingest, record: FileRecord, destinatio
   syncIn(drop.root, dirname(taken));
   syncIn(drop.root, dirname(destination));
   // Its rows count with those of the next reading.
-  const reason = 'the file was changed after it was read, and is read again';
-  const report = { ...record.report, reason };
+  const report = { ...record.report, reason: 'the file was changed after it was read, and is read again' };
   const again = { ...record, outcome: 'repeated', report, destination: null } as const;
   writer.write({ kind: 'file changed after reading', file: number, name }, () => saveFile(writer.db, again));
   log('warn', 'a file was changed after it was read: reading it again', { number, file: name });

@@ -95,9 +95,8 @@ export function forgetRefused(db: Database, kept: readonly Pick<FileRecord, 'num
   db.prepare(DELETE_REFUSED).run({ kept: numbers, records: REFUSED_RECORDS_MAX });
 }
 
-export function clearDestination(db: Database, number: number): void {
-  db.prepare('UPDATE ingest_file SET destination = NULL WHERE number = ?').run(number);
-}
+export const clearDestination = (db: Database, number: number): void =>
+  void db.prepare('UPDATE ingest_file SET destination = NULL WHERE number = ?').run(number);
 
 /** Backfills that are partly applied. */
 export const applyingFiles = (db: Database): FileRecord[] =>
@@ -133,12 +132,8 @@ const SCANNED_FILES_MAX = 5000;
  */
 export function filesPage(
   db: Database,
-  wanted: {
-    readonly outcomes: readonly string[] | null;
-    readonly export: string | null;
-    readonly part: string | null;
-    readonly before: number | null;
-  },
+  wanted: Readonly<Record<'export' | 'part', string | null>> &
+    Readonly<{ outcomes: readonly string[] | null; before: number | null }>,
 ): { files: FileRecord[]; next: number | null } {
   const { outcomes, part, before } = wanted;
   const isFiltered = outcomes !== null || part !== null || wanted.export !== null;
@@ -161,13 +156,9 @@ export function filesPage(
   return { files, next: seen === scanned || files.length === PAGE_FILES ? last : null };
 }
 
-export function filesOfWindow(
-  db: Database,
-  window: { readonly export: ExportName; readonly window_start: number },
-  limit: number,
-): FileRecord[] {
+export function filesOfWindow(db: Database, exportName: ExportName, windowStart: number, limit: number) {
   const clauses = 'WHERE export = ? AND window_start = ? ORDER BY number DESC LIMIT ?';
-  return selectFiles(db, clauses, window.export, window.window_start, limit);
+  return selectFiles(db, clauses, exportName, windowStart, limit);
 }
 
 export const findFile = (db: Database, number: number): FileRecord | null =>

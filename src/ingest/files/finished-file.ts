@@ -45,14 +45,6 @@ export interface Ingest extends Reporting, Pick<HoldRules, 'failed_windows'> {
   readonly onProcessed: (record: FileRecord) => void;
 }
 
-const FOLDER_OF_OUTCOME: Readonly<Record<FileOutcome, string>> = {
-  applying: 'archive',
-  applied: 'archive',
-  repeated: 'archive',
-  failed: 'failed',
-  refused: 'refused',
-};
-
 /** The next ingest number. None is issued twice, even if the first file was not recorded. */
 export function nextNumber({ drop, writer }: Ingest): number {
   const select = writer.db.prepare<[], number | null>('SELECT max(number) FROM ingest_file');
@@ -61,11 +53,14 @@ export function nextNumber({ drop, writer }: Ingest): number {
 
 /** A file's future path in the drop folder: neither in use nor promised to another file. */
 export function chooseDestination(files: Ingest, outcome: FileOutcome, name: string, number: number): string {
-  const folder = FOLDER_OF_OUTCOME[outcome];
-  const day = folder === 'archive' ? join(folder, utcDay(files.now())) : folder;
-  let destination = join(day, shortName(name));
+  const isPutAside = outcome === 'failed' || outcome === 'refused';
+  const folder = isPutAside ? outcome : join('archive', utcDay(files.now()));
+  let destination = join(folder, shortName(name));
   for (let again = 0; !isFree(files, destination); again += 1)
-    destination = join(day, numberedName(shortName(name), again === 0 ? `${number}` : `${number}.${again}`));
+    destination = join(
+      folder,
+      numberedName(shortName(name), again === 0 ? `${number}` : `${number}.${again}`),
+    );
   return destination;
 }
 

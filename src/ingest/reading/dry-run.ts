@@ -11,10 +11,10 @@ import { type ApplyCounts, findKnown, NO_COUNTS } from '../apply/apply-rows.ts';
 import { type ReadingOrder, type ReadingSinks, type ReadRow, readExport } from './read-export.ts';
 import { type RowBatch, scoringOf } from './row-batch.ts';
 
-export interface ReadingRules extends Pick<ReadingOrder, 'require_trailer' | 'bad_rows' | 'mapping'> {
-  /** The setting. */
+/** `earliest`: the setting. */
+export type ReadingRules = Pick<ReadingOrder, 'require_trailer' | 'bad_rows' | 'mapping'> & {
   readonly earliest: string | null;
-}
+};
 
 /** @param rules without `streams`, every stream counts as existing */
 export function checkExport(
@@ -58,15 +58,13 @@ export type ReadValue = {
 
 const FIRST_ROWS = 3;
 
-export type Effect = ApplyCounts & { rows: number };
-
-export const EFFECT_ROWS_MAX = 100_000;
+const EFFECT_ROWS_MAX = 100_000;
 
 /** Counts what a file's rows would change, each after the ones before it. @param db null: nothing was ever ingested */
 export function effectCounter(db: Database | null, licensed: ReadonlySet<number>) {
   const rows = db === null ? null : detectionRows(db);
   const changed = new Map<string, Known>();
-  const effect: Effect = { rows: 0, ...NO_COUNTS };
+  const effect: ApplyCounts & { rows: number } = { rows: 0, ...NO_COUNTS };
   return {
     effect,
     add(batch: RowBatch): void {

@@ -3,6 +3,7 @@ import { addAbortListener, on } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import { MessageChannel, type Worker } from 'node:worker_threads';
 import { addedAgain } from '../../auth/removal.ts';
+import type { ExportName } from '../../detection/content-type.ts';
 import { type ExportFileName, timesOf } from '../../exports/file-name.ts';
 import type { ExportSource } from '../../exports/unpacking.ts';
 import { startWorker } from '../../packed.ts';
@@ -22,11 +23,7 @@ export type Reading = ReturnType<ExportReader['read']>;
 
 /** `stopped` ends all readings with its reason, also those that would begin later. */
 export function exportReader(
-  {
-    settings,
-    stopped,
-    send,
-  }: { readonly settings: IngestSettings; readonly stopped: AbortSignal; readonly send: ToMain },
+  { settings, stopped, send }: Readonly<{ settings: IngestSettings; stopped: AbortSignal; send: ToMain }>,
   access: AccessConnection,
   now: Now,
 ) {
@@ -44,8 +41,7 @@ export function exportReader(
   const readNow = () => access.use((db) => readSubscribers(db, enabled_exports));
 
   return {
-    isEnabled: ({ export: exportName }: Pick<ExportFileName, 'export'>): boolean =>
-      enabled_exports.includes(exportName),
+    isEnabled: (exportName: ExportName): boolean => enabled_exports.includes(exportName),
     /**
      * The subscriptions whose rows are left out of a file: those that were added again after it was taken. Rows have the
      * number of a subscription alone, so these may be those of another customer.

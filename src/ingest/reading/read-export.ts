@@ -1,7 +1,6 @@
 /** Reads an export file to its end; checks and renders its rows. Only errors of the machine are thrown; others are results. */
 import { counted, grouped } from '../../counted.ts';
 import { CONTENT_TYPE_OF_EXPORT, type StreamName, streamName } from '../../detection/content-type.ts';
-import type { ExportRow } from '../../detection/fields.ts';
 import { formatDetectionId } from '../../detection/id.ts';
 import { filterValuesOf, type RenderOptions, renderRow } from '../../detection/match.ts';
 import { shownUrl } from '../../detection/merge.ts';
@@ -137,8 +136,7 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
   const ignored = new Set<string>();
   let rows = 0;
   let isOver = false;
-  let namesWithoutId = 0;
-  let urlsWithheld = 0;
+  const noted = { names_without_id: 0, urls_withheld: 0 };
   let trailer: { readonly line: number; readonly rows: number } | null = null;
   /** Rows of the file up to and including the last batch. */
   let rowsThrough = 0;
@@ -180,18 +178,15 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
     if (former.has(row.subscription_id)) return;
     const stream = streamName(row.subscription_id, contentType);
     if (streams?.has(stream) === false) return countUnknown(stream);
-    if (isNameDropped) namesWithoutId += 1;
-    const shown = shownUrl(row.article_url, row.article_print, licensed.has(row.subscription_id));
-    if (shown !== row.article_url) urlsWithheld += 1;
-    if (!isBad() && sinks.onBatch !== undefined) append(row, shown);
-  }
-
-  /** @param shown the URL that customers see */
-  function append(row: ExportRow, shown: string | null): void {
-    const isWithheld = shown !== row.article_url;
+    if (isNameDropped) noted.names_without_id += 1;
+    /** The URL that customers see. */
+    const article_url = shownUrl(row.article_url, row.article_print, licensed.has(row.subscription_id));
+    const isWithheld = article_url !== row.article_url;
+    if (isWithheld) noted.urls_withheld += 1;
+    if (isBad() || sinks.onBatch === undefined) return;
     batch.add({
       id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
-      rendered: renderRow(contentType, isWithheld ? { ...row, article_url: shown } : row, match),
+      rendered: renderRow(contentType, isWithheld ? { ...row, article_url } : row, match),
       url_withheld: isWithheld ? row.article_url : null,
       exported_at_given: row.exported_at,
       first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
@@ -211,8 +206,7 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
       bad_rows: skips ? bad.rows : 0,
       unknown_rows: Object.fromEntries(unknown),
       ignored_columns: [...ignored].sort(),
-      names_without_id: namesWithoutId,
-      urls_withheld: urlsWithheld,
+      ...noted,
     };
     return { counts, skipped: skips ? bad.notes() : '' };
   }
@@ -225,19 +219,15 @@ function readingOf(order: ReadingOrder, sinks: ReadingSinks) {
     take(entry: RawEntry): RowBatch | null {
       if (trailer !== null)
         return fail({ line: entry.line, ...NO_VALUE, expected: 'no lines after the end_of_export line' });
-      switch (entry.kind) {
-        case 'trailer':
-          trailer = entry;
-          return null;
-        case 'bad file':
-          return fail({ line: entry.line, ...entry.error });
-        case 'bad row':
-          rows += 1;
-          if (rows > rows_to_skip) addBad(entry.line, [entry.error], entry.text);
-          break;
-        case 'row':
-          rows += 1;
-          if (rows > rows_to_skip) check(entry);
+      if (entry.kind === 'bad file') return fail({ line: entry.line, ...entry.error });
+      if (entry.kind === 'trailer') {
+        trailer = entry;
+        return null;
+      }
+      rows += 1;
+      if (rows > rows_to_skip) {
+        if (entry.kind === 'row') check(entry);
+        else addBad(entry.line, [entry.error], entry.text);
       }
       const isFull = batch.rows() >= BATCH_ROWS_MAX || rows - rowsThrough >= ROWS_THROUGH_MAX;
       return isFull ? rest() : null;

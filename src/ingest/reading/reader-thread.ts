@@ -5,10 +5,8 @@ import { serveCalls } from '../../thread-call.ts';
 import { type ReadingOrder, type ReadingResult, readExport } from './read-export.ts';
 import { BATCHES_IN_FLIGHT_MAX, type RowBatch } from './row-batch.ts';
 
-export interface ReaderOrder extends ReadingOrder {
-  /** Rows are only checked: no batches are sent. */
-  readonly check_only: boolean;
-}
+/** `check_only`: rows are only checked, and no batches are sent. */
+export type ReaderOrder = ReadingOrder & { readonly check_only: boolean };
 
 export interface ReaderCalls {
   /**

@@ -10,10 +10,8 @@ import { compactNow, serveRemovals } from '../apply/remove-rows.ts';
 import { ingestWindowFile, type WaitingExport } from '../apply/window-file.ts';
 import { clearDestination, filesLeft } from '../files/file-record.ts';
 import { type Ingest, recordedIn, recordsInTaken } from '../files/finished-file.ts';
-import type { Answers, IngestRequest, Kind, RequestOf } from '../threads/ingest-messages.ts';
+import type { Answers, IngestRequest, Kind, RequestOf, Tell } from '../threads/ingest-messages.ts';
 import { replay } from './replay.ts';
-
-type Tell = (progress: string) => void;
 
 const HANDLERS: {
   [Of in Kind]: (ingest: Ingest, request: RequestOf<Of>, tell: Tell) => Answers[Of] | Promise<Answers[Of]>;
@@ -24,7 +22,7 @@ const HANDLERS: {
   compact: (ingest, _, tell) => compactNow(ingest, { between: inTurns(ingest.between), tell }),
 };
 
-/** @param tell called with the progress, in words @throws Refused `failed` with the reason if it cannot be done */
+/** @throws Refused `failed` with the reason if it cannot be done */
 export async function handleRequest(ingest: Ingest, request: IngestRequest, tell: Tell) {
   const isFromDrop = request.kind === 'replay' || request.kind === 'reset';
   const unlisted = isFromDrop ? unlistable(ingest.drop.root) : null;
@@ -44,7 +42,7 @@ async function reset(ingest: Ingest, request: RequestOf<'reset'>): Promise<Answe
   const status = findWindow(db, request.export, request.window_start)?.status ?? 'unknown';
   const next = 'To list windows, run: wirewatch window list';
   if (status !== request.from) throw failed(`${window} is now ${status}, so no file was read. ${next}`);
-  if (!exports.isEnabled(request)) throw failed(switchedOff(request.export));
+  if (!exports.isEnabled(request.export)) throw failed(switchedOff(request.export));
   const waiting = (await droppedFile(ingest, request)) ?? failedFile(ingest, request);
   if (waiting === null)
     throw failed(`neither the drop folder nor failed/ has a file for ${window}. Drop one.`);
@@ -98,8 +96,7 @@ function afterError(files: Ingest, wanted: RequestOf<'reset'>, error: string): A
   return { file: name, outcome, reason: `the file could not be moved yet: ${error}` };
 }
 
-function dismiss({ writer, now }: Ingest, request: RequestOf<'dismiss'>) {
-  const { export: exportName, window_start } = request;
+function dismiss({ writer, now }: Ingest, { export: exportName, window_start }: RequestOf<'dismiss'>) {
   const status = findWindow(writer.db, exportName, window_start)?.status ?? 'unknown';
   if (status !== 'failed') throw failed(`window ${formatMs(window_start)} of ${exportName} is now ${status}`);
   writer.write({ kind: 'dismiss', export: exportName, window: formatMs(window_start) }, () => {
@@ -111,8 +108,7 @@ function dismiss({ writer, now }: Ingest, request: RequestOf<'dismiss'>) {
   return null;
 }
 
-function expect({ writer }: Ingest, request: RequestOf<'expect'>): Answers['expect'] {
-  const { export: exportName, window_start } = request;
+function expect({ writer }: Ingest, { export: exportName, window_start }: RequestOf<'expect'>) {
   let forgotten = 0;
   writer.write({ kind: 'expect windows', export: exportName, from: formatMs(window_start) }, () => {
     forgotten = expectFrom(writer.db, exportName, window_start);
@@ -120,8 +116,7 @@ function expect({ writer }: Ingest, request: RequestOf<'expect'>): Answers['expe
   return { forgotten };
 }
 
-function gap({ writer, now }: Ingest, request: RequestOf<'gap'>) {
-  const { export: exportName, window_start, status } = request;
+function gap({ writer, now }: Ingest, { export: exportName, window_start, status }: RequestOf<'gap'>) {
   const known = findWindow(writer.db, exportName, window_start);
   if (known !== undefined)
     throw failed(`window ${formatMs(window_start)} of ${exportName} is ${known.status}`);

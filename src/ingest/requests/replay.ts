@@ -7,17 +7,17 @@ import { applyAgain } from '../apply/backfill.ts';
 import { type FileRecord, saveFile, selectFiles } from '../files/file-record.ts';
 import type { Ingest } from '../files/finished-file.ts';
 import type { UnknownRows } from '../reading/row-batch.ts';
-import type { ReplayCounts, RequestOf } from '../threads/ingest-messages.ts';
+import type { ReplayCounts, RequestOf, Tell } from '../threads/ingest-messages.ts';
 
 const APPLIED = "WHERE outcome = 'applied' AND finished_at >= ? AND finished_at < ? ORDER BY number";
 
 /** @param bounds of the time when a file was first applied, epoch milliseconds */
-export async function replay(ingest: Ingest, bounds: RequestOf<'replay'>, tell: (progress: string) => void) {
+export async function replay(ingest: Ingest, bounds: RequestOf<'replay'>, tell: Tell) {
   const { drop, writer, exports, between } = ingest;
   const counts: ReplayCounts = { files: 0, rows: 0, ...NO_COUNTS, left_out: 0, unreadable: [] };
   // The rows of an export that is switched off have no stream.
   const records = selectFiles(writer.db, APPLIED, bounds.from, bounds.to).filter(
-    (record) => record.export !== null && exports.isEnabled({ export: record.export }),
+    (record) => record.export !== null && exports.isEnabled(record.export),
   );
   for (const [index, record] of records.entries()) {
     tell(`file ${index + 1} of ${records.length}`);

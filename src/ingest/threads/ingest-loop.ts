@@ -30,7 +30,7 @@ import { handleRequest } from '../requests/handle-requests.ts';
 import { steadyClock } from '../steady-clock.ts';
 import { openAccessConnection } from './access-connection.ts';
 import type { CopyDecisions } from './decisions.ts';
-import type { IngestRequest, IngestSettings, Served, ToMain } from './ingest-messages.ts';
+import type { IngestRequest, IngestSettings, Served, Tell, ToMain } from './ingest-messages.ts';
 import { type FullDisk, stuckFiles, waitForRoom } from './retry-pauses.ts';
 
 /** Between two notes on the progress of a request. */
@@ -39,17 +39,10 @@ const TELL_EVERY_MS = 500;
 /** Thrown to abandon unfinished work when the thread is to end. */
 export class Stopping extends Error {}
 
-interface Asked {
-  readonly request: IngestRequest;
-  readonly tell: (progress: string) => void;
-  readonly resolve: (served: Served) => void;
-}
+type Asked = Readonly<{ request: IngestRequest; tell: Tell; resolve: (served: Served) => void }>;
 
-export interface IngesterOptions extends FullDisk {
-  readonly settings: IngestSettings;
-  readonly send: ToMain;
-  readonly decisions: CopyDecisions;
-}
+export type IngesterOptions = FullDisk &
+  Readonly<{ settings: IngestSettings; send: ToMain; decisions: CopyDecisions }>;
 
 export type Ingester = ReturnType<typeof ingester>;
 
@@ -192,7 +185,7 @@ export function ingester(options: IngesterOptions, drop: DropFolder, { db, log: 
   }
 
   async function read(waiting: Waiting): Promise<FileRecord | null> {
-    if (waiting.kind !== 'export' || !exports.isEnabled(waiting.file)) {
+    if (waiting.kind !== 'export' || !exports.isEnabled(waiting.file.export)) {
       const reason = waiting.kind === 'refused' ? waiting.reason : switchedOff(waiting.file.export);
       return putAway(ingest, waiting, { outcome: 'refused', report: { reason } });
     }
@@ -241,7 +234,7 @@ export function ingester(options: IngesterOptions, drop: DropFolder, { db, log: 
       timer.wake();
     },
     /** Never resolves if the loop ends before. */
-    ask: (request: IngestRequest, tell: (progress: string) => void): Promise<Served> =>
+    ask: (request: IngestRequest, tell: Tell): Promise<Served> =>
       new Promise((resolve) => {
         asked.push({ request, tell: spaced(tell), resolve });
         timer.wake();
@@ -286,7 +279,7 @@ export function ingester(options: IngesterOptions, drop: DropFolder, { db, log: 
   };
 }
 
-function spaced(tell: (progress: string) => void): (progress: string) => void {
+function spaced(tell: Tell): Tell {
   let toldAtMs = Number.NEGATIVE_INFINITY;
   return (progress) => {
     const nowMs = performance.now();

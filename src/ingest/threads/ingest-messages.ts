@@ -15,7 +15,7 @@ import type { ResettableStatus, WindowStatus } from '../../windows/window-states
 import type { ApplyCounts } from '../apply/apply-rows.ts';
 import type { ProcessedFile } from '../files/file-record.ts';
 import type { ReadingOrder } from '../reading/read-export.ts';
-import type { IngestCondition, Reporting } from '../reporting.ts';
+import type { IngestCondition, LogLevel } from '../reporting.ts';
 import type { DecidedEntry } from './decisions.ts';
 
 export interface IngestSettings
@@ -47,12 +47,8 @@ type OfWindow = { readonly export: ExportName; readonly window_start: number };
 export type IngestRequest =
   /** Reads archived files again that were first applied in `[from, to)`, epoch milliseconds. */
   | { readonly kind: 'replay'; readonly from: number; readonly to: number }
-  /** Reads the newest held file of a failed or abandoned window, or else the failed one again. */
-  | (OfWindow & {
-      readonly kind: 'reset';
-      /** The status of the window at the time of the request. */
-      readonly from: ResettableStatus;
-    })
+  /** Reads the newest held file of a window, or else the failed one again; `from`: its status at the time of the request. */
+  | (OfWindow & { readonly kind: 'reset'; readonly from: ResettableStatus })
   /** A failed window counts as done, without the file that failed; one that was never expected is forgotten. */
   | (OfWindow & { readonly kind: 'dismiss' })
   /** Sets from which window on those of an export are expected. */
@@ -90,25 +86,24 @@ export interface Answers {
 export type Kind = IngestRequest['kind'];
 export type RequestOf<Of extends Kind> = Extract<IngestRequest, { kind: Of }>;
 
-/** @param tell called with the progress, in words @throws Refused `failed` with the reason if it could not be done */
+/** Called with the progress, in words. */
+export type Tell = (progress: string) => void;
+
+/** @throws Refused `failed` with the reason if it could not be done */
 export type AskIngest = <Of extends Kind>(
   request: RequestOf<Of> & { readonly kind: Of },
-  tell?: (progress: string) => void,
+  tell?: Tell,
 ) => Promise<Answers[Of]>;
 
 export type Served = { readonly answer: Answers[keyof Answers] } | { readonly refused: string };
 
 export interface IngestCalls {
   /** Before it, the thread only loads its code. `isAgain`: whether a thread of this process had the database open before. */
-  start(given: {
-    readonly settings: IngestSettings;
-    readonly decided: DecidedEntry;
-    readonly isAgain: boolean;
-  }): void;
+  start(given: Readonly<{ settings: IngestSettings; decided: DecidedEntry; isAgain: boolean }>): void;
   /** A cursor is one that the log never issued: see log/version-epoch.ts. */
   endLost(cursor: StreamPosition): void;
-  /** Answered when it is done. @param tell called with the progress, in words */
-  ask(request: IngestRequest, tell: (progress: string) => void): Served;
+  /** Answered when it is done. */
+  ask(request: IngestRequest, tell: Tell): Served;
   /** access.db was changed: ingest was paused or resumed, or a removal was begun. */
   wake(): void;
   /** Answered when all that waits is processed, and missing windows were searched for. */
@@ -124,11 +119,7 @@ export interface IngestEvents {
   ready(): void;
   /** The database must first be brought to the end of the log, which may take long. */
   recovering(reason: string): void;
-  log(line: {
-    readonly level: Parameters<Reporting['log']>[0];
-    readonly msg: string;
-    readonly fields: Record<string, unknown>;
-  }): void;
+  log(line: Readonly<{ level: LogLevel; msg: string; fields: Record<string, unknown> }>): void;
   /** A standby read the copy; or why it could not. */
   following(failure: string | null): void;
   healed(): void;

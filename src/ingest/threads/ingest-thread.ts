@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { monotonicMs } from '../../clock.ts';
-import { DropFolder } from '../../drop/drop-folder.ts';
+import { dropFolder } from '../../drop/drop-folder.ts';
 import { type Recovered, recoverDetections } from '../../log/recover.ts';
 import { findingsOf, readScrubRecord } from '../../log/scrub-findings.ts';
 import { Refused, reasonOf } from '../../refused.ts';
@@ -51,7 +51,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
     const options = { settings, send, timer, decisions, stopped: stopped.signal, ...reporting };
     try {
       const folder = dataFolder(settings.data);
-      const drop = new DropFolder(settings.drop, settings, monotonicMs);
+      const drop = dropFolder(settings.drop, settings, monotonicMs);
       const mayFollow = settings.copy?.standby === true;
       // Clients can read without it, and a standby does not need it.
       const prepare = async () => {

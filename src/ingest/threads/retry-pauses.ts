@@ -66,11 +66,8 @@ export function stuckFiles({ log, setCondition }: Reporting) {
   };
 }
 
-export interface FullDisk extends Reporting {
-  readonly timer: WakeableTimer;
-  /** Aborted, with Stopping, when the thread is to end. */
-  readonly stopped: AbortSignal;
-}
+/** `stopped`: aborted, with Stopping, when the thread is to end. */
+export type FullDisk = Reporting & Readonly<{ timer: WakeableTimer; stopped: AbortSignal }>;
 
 /** Waits until work that failed may be tried again. @throws an error that is not of a full disk */
 export async function waitForRoom(error: unknown, disk: FullDisk): Promise<void> {

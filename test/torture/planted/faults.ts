@@ -34,7 +34,7 @@ copy/restore.ts | durability | the rename that commits a restore is synced
 drop/drop-folder.ts | ready-files | a taken file is synced before its entry
   [-fsyncSync(file.fd);-]
 drop/drop-folder.ts | durability | the name of a taken file is synced before its entry
-  [-syncIn(this.root, '.taken');-]
+  [-syncIn(root, '.taken');-]
 ingest/apply/window-file.ts | durability | a file is archived after its entry, not before
   [-writer.commit(applier, fileOperation(record), () => save(files, record));
       finishFile(files, record-]{+finishFile(files, record);
