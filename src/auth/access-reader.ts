@@ -97,15 +97,14 @@ export function createAccessReader(path: string) {
      * @param proves called even if there is no such key; must take the same time for every key
      * @throws Refused `unavailable` if the store cannot be read now, as the other methods do
      */
-    findKey(keyId: string, proves: (key: KeyProof) => boolean): StoredKey | null {
-      return reading((from) => {
+    findKey: (keyId: string, proves: (key: KeyProof) => boolean): StoredKey | null =>
+      reading((from) => {
         const cached = cachedKeys(from).get(keyId);
         // Also called for NO_KEY: a wrong secret takes the same steps whether its key is cached, stored or unknown.
         if (proves(cached ?? NO_KEY) && cached !== undefined) return cached;
         const proof = readProof(from, keyId);
         return proves(proof ?? NO_KEY) && proof !== null ? readKey(from, keyId, proof) : null;
-      });
-    },
+      }),
     hasKey: (keyId: string) => reading((from) => readProof(from, keyId) !== null),
     /** @throws Refused `unavailable` if keys cannot be read now */
     check: () => void reading((from) => readProof(from, '')),

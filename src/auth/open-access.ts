@@ -114,12 +114,11 @@ function recover(folder: DataFolder, onRecovered: (reason: string) => void): boo
   return found.isKept;
 }
 
-function damaged({ root, access }: DataFolder, reason: string, options?: ErrorOptions): Refused {
-  return misconfigured(
+const damaged = ({ root, access }: DataFolder, reason: string, options?: ErrorOptions): Refused =>
+  misconfigured(
     `${access} cannot be used: ${reason}. A start puts its spare copy in place, if that is sound: restart Wirewatch. Otherwise restore a backup: wirewatch restore BACKUP --replace --data ${root}`,
     options,
   );
-}
 
 function explained<Result>(folder: DataFolder, work: () => Result): Result {
   try {

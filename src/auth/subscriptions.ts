@@ -32,8 +32,8 @@ const UPDATE_SUBSCRIPTION = `
 const SELECT_REMOVAL = 'SELECT 1 FROM removal WHERE subscription_id = :id';
 
 /** @throws Refused `failed` if the id exists or is still being removed, or the account does not exist */
-export function addSubscription(db: Database, subscription: NewSubscription, nowMs: number): Subscription {
-  return writing(db, () => {
+export const addSubscription = (db: Database, subscription: NewSubscription, nowMs: number): Subscription =>
+  writing(db, () => {
     getAccount(db, subscription.account_id);
     const found = findSubscription(db, subscription.id);
     if (found !== null)
@@ -48,7 +48,6 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
     db.prepare(INSERT_SUBSCRIPTION).run({ ...columns, created_at: nowMs });
     return getSubscription(db, subscription.id);
   });
-}
 
 export const listSubscriptions = (db: Database) => documents<Subscription>(db, SELECT_SUBSCRIPTIONS);
 
@@ -68,8 +67,8 @@ export function getSubscription(db: Database, id: number): Subscription {
  * @param changes `account_id` repeats the account; a subscription, with its history, never moves to another
  * @throws Refused `failed` if it does not exist, or the account is not its own
  */
-export function setSubscription(db: Database, id: number, changes: Changes<Omit<NewSubscription, 'id'>>) {
-  return writing(db, () => {
+export const setSubscription = (db: Database, id: number, changes: Changes<Omit<NewSubscription, 'id'>>) =>
+  writing(db, () => {
     const found = getSubscription(db, id);
     if (changes.account_id !== undefined && changes.account_id !== found.account_id)
       throw failed(
@@ -78,7 +77,6 @@ export function setSubscription(db: Database, id: number, changes: Changes<Omit<
     db.prepare(UPDATE_SUBSCRIPTION).run(columnsOf(changed(found, changes)));
     return getSubscription(db, id);
   });
-}
 
 function columnsOf<Of extends Terms>(subscription: Of) {
   return { ...subscription, content_types: JSON.stringify(subscription.content_types) };

@@ -53,14 +53,13 @@ export const DATA_GAPS = `
 const dataGaps = preparedOnce<{ window_start: number; status: GapStatus }>(DATA_GAPS);
 
 /** Export windows that have contributed no detections: newest first, of the last 90 days, at most 200. */
-export function readDataGaps(db: Database, contentType: ContentType, nowMs: number) {
-  return dataGaps(db).all({
+export const readDataGaps = (db: Database, contentType: ContentType, nowMs: number) =>
+  dataGaps(db).all({
     export: TYPE_RULES[contentType].export,
     from: nowMs - DATA_GAP_AGE_MAX_MS,
     to: nowMs,
     limit: DATA_GAPS_MAX,
   });
-}
 
 function gapsOf(status: GapStatus): string {
   return `SELECT window_start, status FROM (

@@ -33,13 +33,9 @@ import {
   streamValues,
 } from './stored-streams.ts';
 
-/** At most eight streams. */
-export interface PeriodQuery extends PageQuery {
-  readonly sort: PeriodSort;
-  readonly period: Period;
-  /** The last detection of the previous page; null for the first page. */
-  readonly after: PeriodPlace | null;
-}
+/** At most eight streams. `after`: the last detection of the previous page; null for the first page. */
+export type PeriodQuery = PageQuery &
+  Readonly<{ sort: PeriodSort; period: Period; after: PeriodPlace | null }>;
 
 /** Sort before and after every id. */
 const FIRST_ID = '';
@@ -47,20 +43,20 @@ const LAST_ID = '~';
 
 type Query = Stored<PeriodQuery>;
 
-/** What a page can read, in the direction of reading. */
-interface Span {
-  readonly start: PeriodPlace;
-  /** The first second after the period. */
-  readonly end: number;
-}
+/** What a page can read, in the direction of reading. `end`: the first second after the period. */
+type Span = Readonly<{ start: PeriodPlace; end: number }>;
 
 /**
  * @param scanRowsMax raw rows that a page with filters may read
  * @returns `data`: JSON texts of the rows, with commas between them; `next`: where the next page begins, null at the end of
  *   the period
  */
-export function readPeriodPage(db: Database, asked: PeriodQuery, scanRowsMax = CHUNK_ROWS * PAGE_CHUNKS_MAX) {
-  return reading(db, () => {
+export const readPeriodPage = (
+  db: Database,
+  asked: PeriodQuery,
+  scanRowsMax = CHUNK_ROWS * PAGE_CHUNKS_MAX,
+) =>
+  reading(db, () => {
     const as_of_ms = asOfMs(readStreamHead(db), asked.content_types);
     const { period } = asked;
     const query: Query = { ...asked, streams: storedStreams(db, asked.streams) };
@@ -83,7 +79,6 @@ export function readPeriodPage(db: Database, asked: PeriodQuery, scanRowsMax = C
       reached === null || more(db, query.streams.length).get(behind(query, reached, span.end))?.more !== 1;
     return { data, rows, next: isEnd ? null : reached, as_of_ms };
   });
-}
 
 /** The last raw row that a page may read, or (not exact) its second; null when there are fewer. */
 function scanBound(db: Database, query: Query, { start, end }: Span, rowsMax: number, isExact: boolean) {

@@ -60,11 +60,10 @@ export function checkScanned(rows: number, from: Edges, to: Edges): void {
   if (rows !== rowsBetween(from, to)) throw incomplete(rows, from, to);
 }
 
-function incomplete(found: number, from: Edges, to: Edges): DatabaseDamage {
-  return new DatabaseDamage(
+const incomplete = (found: number, from: Edges, to: Edges): DatabaseDamage =>
+  new DatabaseDamage(
     `a page of the change stream should have ${rowsBetween(from, to)} rows, but ${found} were read, or they are not the expected ones`,
   );
-}
 
 const rowsBetween = (from: Edges, to: Edges): number =>
   [...from].reduce((rows, [ordinal, before]) => rows + (to.get(ordinal) ?? 0) - before, 0);

@@ -290,11 +290,10 @@ export function integrityError(db: Database): string | null {
 export const isEmpty = (path: string): boolean => existsSync(path) && sizeOf(path) === 0;
 
 /** If SQLite opened an empty file, it would delete the write-ahead log beside it, which may hold the last changes. */
-export function emptied(path: string): Refused {
-  return misconfigured(
+export const emptied = (path: string): Refused =>
+  misconfigured(
     `${path} is empty. The log next to it was not changed. Restore a backup: wirewatch restore BACKUP --replace`,
   );
-}
 
 /** Removes the files beside a database: SQLite would join them to whatever takes its place. */
 export function removeBeside(path: string): void {
