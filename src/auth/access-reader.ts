@@ -138,7 +138,20 @@ function cachedKeys(store: OpenStore): Map<string, StoredKey> {
 function readKey(store: OpenStore, keyId: string, proof: KeyProof): StoredKey | null {
   const row = store.select.get({ id: keyId });
   if (row === undefined || Buffer.compare(row.hash, proof.hash) !== 0) return null;
-  const key = storedKey(keyId, row);
+  const subscriptions: SubscriptionParts[] = JSON.parse(row.subscriptions);
+  const key: StoredKey = {
+    ...row,
+    id: keyId,
+    scopes: JSON.parse(row.scopes),
+    allow_addresses: JSON.parse(row.allow_addresses),
+    account: JSON.parse(row.account),
+    subscriptions: subscriptions.map(([id, name, time_zone, types, keyTypes]) => ({
+      id,
+      name,
+      time_zone,
+      content_types: keyTypes === null ? types : types.filter((type) => keyTypes.includes(type)),
+    })),
+  };
   // A commit between the two reads is part of this key, and changes the version for the next request.
   store.keys.set(keyId, key);
   return key;
@@ -171,21 +184,4 @@ function openStore(path: string, fileState: string) {
     db.close();
     throw error;
   }
-}
-
-function storedKey(id: string, row: Row): StoredKey {
-  const subscriptions: SubscriptionParts[] = JSON.parse(row.subscriptions);
-  return {
-    ...row,
-    id,
-    scopes: JSON.parse(row.scopes),
-    allow_addresses: JSON.parse(row.allow_addresses),
-    account: JSON.parse(row.account),
-    subscriptions: subscriptions.map(([id, name, time_zone, types, keyTypes]) => ({
-      id,
-      name,
-      time_zone,
-      content_types: keyTypes === null ? types : types.filter((type) => keyTypes.includes(type)),
-    })),
-  };
 }

@@ -20,12 +20,8 @@ export interface KeyTerms {
   readonly daily_rows: number | null;
 }
 
-export interface Key extends KeyTerms {
-  readonly id: string;
-  readonly account_id: string;
-  readonly revoked_at: number | null;
-  readonly created_at: number;
-}
+export type Key = KeyTerms &
+  Readonly<{ id: string; account_id: string; revoked_at: number | null; created_at: number }>;
 
 type OptionalTerms = Pick<KeyTerms, 'expires_at' | 'allow_addresses' | 'daily_rows'>;
 const TERMS_DEFAULT: OptionalTerms = { expires_at: null, allow_addresses: [], daily_rows: null };

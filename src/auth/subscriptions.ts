@@ -5,16 +5,10 @@ import { type Database, documents, jsonMembers, writing } from '../store/databas
 import { formatMs } from '../time.ts';
 import { type Changes, changed, getAccount } from './accounts.ts';
 
-export interface Subscription {
-  readonly id: number;
-  readonly account_id: string;
-  readonly name: string | null;
-  readonly time_zone: string;
-  readonly content_types: readonly ContentType[];
-  readonly created_at: number;
-}
+type Terms = Readonly<{ name: string | null; time_zone: string; content_types: readonly ContentType[] }>;
 
-type Terms = Pick<Subscription, 'name' | 'time_zone' | 'content_types'>;
+export type Subscription = Readonly<{ id: number; account_id: string; created_at: number }> & Terms;
+
 const TERMS_DEFAULT: Terms = { name: null, time_zone: 'UTC', content_types: CONTENT_TYPES };
 
 /** Absent and undefined members get their default. */

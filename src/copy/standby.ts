@@ -93,7 +93,6 @@ async function follow(copy: CopySettings, folder: DataFolder, asked: Asked[], pa
   const { send, timer, stopped } = parts;
   const onDelivered = (first_position: number, delivered_at: number) =>
     send('delivered', { first_position, delivered_at });
-  const open = () => openPlace(copy.to, copy);
   const { db } = parts.recovered;
   let { log } = parts.recovered;
   let follower: Follower | null = null;
@@ -104,7 +103,7 @@ async function follow(copy: CopySettings, folder: DataFolder, asked: Asked[], pa
     let failure: string | null = null;
     try {
       // After a failure, the place may come back as another one.
-      follower ??= createFollower(await open(), folder, { db, log }, now, onDelivered);
+      follower ??= createFollower(await openPlace(copy.to, copy), folder, { db, log }, now, onDelivered);
       await (promotion === undefined ? follower.turn() : follower.promote(promotion.by));
       promotion?.resolve();
       waitMs = SECOND_MS;

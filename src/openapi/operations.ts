@@ -40,6 +40,18 @@ const RATE: Readonly<Record<string, Omit<Header, 'required'>>> = {
   'RateLimit-Reset': { description: 'Seconds until the limit resets.', schema: text('^\\d+$') },
 };
 
+const rateHeaders = (rate: RateHeaders): Headers =>
+  rate === 'never' ? {} : mapped(RATE, (kind) => ({ required: rate === 'always', ...kind }));
+
+const commonHeaders = (cacheControl: string): Headers => ({
+  'X-Request-Id': header(
+    Type.String({ format: 'uuid' }),
+    'Identifies the request. Quote it when you report a problem.',
+  ),
+  'Cache-Control': header(Type.Literal(cacheControl), 'Whether and how long the response may be cached.'),
+  Vary: optional(text(), 'Request headers that the response depends on: `Accept-Encoding`, `Origin`.'),
+});
+
 /** Responses over 1 KiB and without an entity tag are compressed if the client accepts it (http/encoding.ts). */
 const COMPRESSED: Headers = {
   'Content-Encoding': optional(
@@ -140,23 +152,6 @@ function problem(
     headers: { ...commonHeaders('no-store'), ...rateHeaders(rate), ...headers },
     content: { [PROBLEM_CONTENT_TYPE]: { schema: ref('Problem'), examples } },
   };
-}
-
-function commonHeaders(cacheControl: string): Headers {
-  return {
-    'X-Request-Id': header(
-      Type.String({ format: 'uuid' }),
-      'Identifies the request. Quote it when you report a problem.',
-    ),
-    'Cache-Control': header(Type.Literal(cacheControl), 'Whether and how long the response may be cached.'),
-    Vary: optional(text(), 'Request headers that the response depends on: `Accept-Encoding`, `Origin`.'),
-  };
-}
-
-function rateHeaders(rate: RateHeaders): Headers {
-  if (rate === 'never') return {};
-  const required = rate === 'always';
-  return mapped(RATE, (kind) => ({ required, ...kind }));
 }
 
 /** As the document prints it, with its path and method. */

@@ -29,13 +29,9 @@ import { checkHead, checkPlaces, checkScanned, edgesAt, isCheckedHead } from './
 /** At most twenty streams. */
 export type ChangesQuery = PageQuery & Readonly<{ start: StreamStart; recentDeliveries: RecentDeliveries }>;
 
-export interface ChangesPage extends StreamPosition {
-  /** JSON texts of the rows, with commas between them. */
-  readonly data: Buffer;
-  readonly rows: number;
-  readonly has_more: boolean;
-  readonly as_of_ms: number | null;
-}
+/** `data`: JSON texts of the rows, with commas between them. */
+export type ChangesPage = StreamPosition &
+  Readonly<{ data: Buffer; rows: number; has_more: boolean; as_of_ms: number | null }>;
 
 type Query = Stored<ChangesQuery>;
 
@@ -150,10 +146,8 @@ function rowsAfter(streams: number, columns: string, conditions = ''): string {
 }
 
 /** The page as one text: nothing is parsed, and no row becomes an object. */
-const textOf = (
-  page: string,
-  further = '',
-): string => `SELECT CAST(group_concat(body, ',') AS BLOB) AS data, max(page.position) AS last,
+const textOf = (page: string, further = '') => `
+    SELECT CAST(group_concat(body, ',') AS BLOB) AS data, max(page.position) AS last,
       count(*) AS rows, ${sealsSql('body', 'checksum')}${further}
     ${page}`;
 

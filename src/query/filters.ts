@@ -38,7 +38,6 @@ export const VIEW_PARAMETERS = {
   },
 } satisfies DocumentedTable;
 
-/** The parameters of the schema endpoint. */
 export const SCHEMA_PARAMETERS = { schema_version: VIEW_PARAMETERS.schema_version };
 
 /** Which streams are read; null: all that the key can read. */

@@ -20,10 +20,8 @@ export interface Parameter<Value = unknown> {
 }
 
 /** A parameter of the API, as the OpenAPI document shows it. */
-export interface DocumentedParameter<Value = unknown> extends Parameter<Value> {
-  readonly description: string;
-  readonly example: unknown;
-}
+export type DocumentedParameter<Value = unknown> = Parameter<Value> &
+  Readonly<{ description: string; example: unknown }>;
 
 export type ParameterTable = Readonly<Record<string, Parameter>>;
 

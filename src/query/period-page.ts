@@ -51,12 +51,8 @@ type Span = Readonly<{ start: PeriodPlace; end: number }>;
  * @returns `data`: JSON texts of the rows, with commas between them; `next`: where the next page begins, null at the end of
  *   the period
  */
-export const readPeriodPage = (
-  db: Database,
-  asked: PeriodQuery,
-  scanRowsMax = CHUNK_ROWS * PAGE_CHUNKS_MAX,
-) =>
-  reading(db, () => {
+export function readPeriodPage(db: Database, asked: PeriodQuery, scanRowsMax = CHUNK_ROWS * PAGE_CHUNKS_MAX) {
+  return reading(db, () => {
     const as_of_ms = asOfMs(readStreamHead(db), asked.content_types);
     const { period } = asked;
     const query: Query = { ...asked, streams: storedStreams(db, asked.streams) };
@@ -79,6 +75,7 @@ export const readPeriodPage = (
       reached === null || more(db, query.streams.length).get(behind(query, reached, span.end))?.more !== 1;
     return { data, rows, next: isEnd ? null : reached, as_of_ms };
   });
+}
 
 /** The last raw row that a page may read, or (not exact) its second; null when there are fewer. */
 function scanBound(db: Database, query: Query, { start, end }: Span, rowsMax: number, isExact: boolean) {

@@ -100,7 +100,6 @@ const edgeOf = (ordinal: string) => `
       FROM (SELECT coalesce((SELECT place FROM stream_row WHERE place >> 34 = ${ordinal} AND position <= @position
         ORDER BY position DESC LIMIT 1), ${ordinal} << 34) AS place) AS edge`;
 
-/** The edges of all streams. */
 export const edgeSql = (streams: number) => streamArms(streams, edgeOf).join(' UNION ALL ');
 
 export const LAST_DELIVERED = 'SELECT last_position FROM delivery ORDER BY first_position DESC LIMIT 1';

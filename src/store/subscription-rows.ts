@@ -5,10 +5,10 @@ const SELECT_STREAMS = 'SELECT ordinal, sequence, removed FROM stream WHERE subs
 export const COUNT_DETECTIONS = 'SELECT count(*) AS count FROM detection WHERE place >> 34 = :ordinal';
 
 /** Also the streams that were removed: those have `removed` = 1. */
-export const streamsOf = (db: Database, subscription: number) =>
-  db
-    .prepare<unknown[], Record<'ordinal' | 'sequence' | 'removed', number>>(SELECT_STREAMS)
-    .all({ subscription });
+export function streamsOf(db: Database, subscription: number) {
+  type Stream = Readonly<Record<'ordinal' | 'sequence' | 'removed', number>>;
+  return db.prepare<unknown[], Stream>(SELECT_STREAMS).all({ subscription });
+}
 
 export function countRows(db: Database, subscriptions: readonly number[]) {
   const count = db.prepare<unknown[], { count: number }>(COUNT_DETECTIONS);
