@@ -131,8 +131,8 @@ function entryOf({ entry, at, operation, changes }: StoredEntry) {
 }
 
 /** Accounts first, then subscriptions, then keys. */
-function changesBetween(before: AuditedState, after: AuditedState): Change[] {
-  return [...new Set([...before.keys(), ...after.keys()])]
+const changesBetween = (before: AuditedState, after: AuditedState): Change[] =>
+  [...new Set([...before.keys(), ...after.keys()])]
     .filter((name) => before.get(name) !== after.get(name))
     .map((name) => {
       const [subject, id] = JSON.parse(name);
@@ -140,7 +140,6 @@ function changesBetween(before: AuditedState, after: AuditedState): Change[] {
       const later = to === null ? 'removed' : 'changed';
       return { subject, id, change: from === null ? 'added' : later, members: membersOf(from, to) };
     });
-}
 
 function membersOf(before: Row | null, after: Row | null): Change['members'] {
   const members: Record<string, { from: unknown; to: unknown }> = {};

@@ -193,8 +193,7 @@ function columnsOf<Of extends Pick<KeyTerms, 'scopes' | 'allow_addresses'>>(key:
 }
 
 /** The subscriptions as `key create --subscriptions` takes them, one by one. */
-export function rightsOf(subscriptions: readonly KeySubscription[]): string[] {
-  return subscriptions.flatMap(
+export const rightsOf = (subscriptions: readonly KeySubscription[]): string[] =>
+  subscriptions.flatMap(
     ({ id, content_types }) => content_types?.map((type) => `${id}:${type}`) ?? [`${id}`],
   );
-}

@@ -33,7 +33,6 @@ export interface OpenAccessOptions {
 }
 
 const UPDATE_CHANGE = 'UPDATE change SET number = number + 1';
-const SELECT_CHANGES = 'SELECT total_changes()';
 
 /** Opens `access.db`; the caller closes it. @throws Refused `configuration`, or `failed` if the disk is full */
 export function openAccess(root: string, options: OpenAccessOptions): Database {
@@ -53,12 +52,9 @@ export function openAccess(root: string, options: OpenAccessOptions): Database {
 }
 
 /** Has the changes of a connection noted in the audit trail and in the spare copy. */
-export function auditChanges(
-  db: Database,
-  folder: DataFolder,
-  { operation, onSpareStale }: Pick<OpenAccessOptions, 'operation' | 'onSpareStale'>,
-): void {
-  const totalChanges = db.prepare<[], number>(SELECT_CHANGES).pluck();
+export function auditChanges(db: Database, folder: DataFolder, options: OpenAccessOptions): void {
+  const { operation, onSpareStale } = options;
+  const totalChanges = db.prepare<[], number>('SELECT total_changes()').pluck();
   writeThrough(db, (work) => {
     let isChanged = false;
     const result = db

@@ -138,12 +138,7 @@ function success(answer: Success, rate: RateHeaders, common: Headers): Response 
 }
 
 /** @param codes of one status; @param headers besides those of every problem; @param own what the example changes */
-function problem(
-  codes: readonly ProblemCode[],
-  rate: RateHeaders,
-  headers: Headers = {},
-  own: Partial<Problem> = {},
-): Response {
+function problem(codes: ProblemCode[], rate: RateHeaders, headers: Headers = {}, own: Partial<Problem> = {}) {
   const example = (code: ProblemCode) =>
     JSON.parse(problemAnswer({ code, detail: PROBLEMS[code].example, ...own }, REQUEST_ID, EXAMPLE_URL).body);
   const examples = Object.fromEntries(codes.map((code) => [code, { value: example(code) }]));

@@ -114,6 +114,13 @@ type SqlValue = number | string;
 
 export type FilterSql = ReturnType<typeof filterSql>;
 
+const isIn = (column: string, parameter: string) =>
+  `${column} IN (SELECT value FROM json_each(@${parameter}))`;
+
+/** Keeps rows without a value. */
+const isNotIn = (column: string, parameter: string) =>
+  `(${column} IS NULL OR NOT ${isIn(column, parameter)})`;
+
 const CONDITIONS: readonly (readonly [name: keyof DetectionFilters, condition: string])[] = [
   ['publisher_id', isIn('publisher_id', 'publisher_id')],
   ['exclude_publisher_id', isNotIn('publisher_id', 'exclude_publisher_id')],
@@ -152,15 +159,6 @@ export function filterSql(filters: DetectionFilters) {
 function boundOf(value: SqlValue | boolean | readonly SqlValue[]): SqlValue {
   if (typeof value === 'boolean') return value ? 1 : 0;
   return typeof value === 'object' ? JSON.stringify(value) : value;
-}
-
-function isIn(column: string, parameter: string): string {
-  return `${column} IN (SELECT value FROM json_each(@${parameter}))`;
-}
-
-/** Keeps rows without a value. */
-function isNotIn(column: string, parameter: string): string {
-  return `(${column} IS NULL OR NOT ${isIn(column, parameter)})`;
 }
 
 /** Those that both lists of detections take. */

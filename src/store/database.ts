@@ -274,12 +274,11 @@ export function reading<Result>(db: Database, work: () => Result): Result {
 }
 
 /** What is read from a database that may be damaged; `otherwise` if that cannot be read. */
-export function inspected<Result>(path: string, otherwise: Result, read: (db: Database) => Result): Result {
-  return unlessError(otherwise, () => {
+export const inspected = <Result>(path: string, otherwise: Result, read: (db: Database) => Result): Result =>
+  unlessError(otherwise, () => {
     using db = openDatabase(path, 'inspect');
     return read(db);
   });
-}
 
 /** The first thing that SQLite finds wrong with a database; null: nothing. */
 export function integrityError(db: Database): string | null {

@@ -12,7 +12,7 @@ import { scrub } from '../../src/log/scrub.ts';
 import { abandon, checkpoint, closeDetections, openDetections, rewrite } from '../../src/store/checkpoint.ts';
 import { type Database, openDatabase, writing } from '../../src/store/database.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
-import { assertSameContent, type Content, withoutOpenDelivery } from '../support/database-content.ts';
+import { assertSameContent, withoutOpenDelivery } from '../support/database-content.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
 import { type History, QUIETLY, rowsFrom, withHistory } from '../support/history.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
@@ -38,19 +38,7 @@ function putFiles({ folder }: History, files: Files): void {
   }
 }
 
-interface Moments {
-  /** After a clean stop, before an earlier checkpoint. */
-  readonly older: Files;
-  /** In use, before the checkpoint. */
-  readonly before: Files;
-  /** In the checkpoint, with no page copied yet. */
-  readonly within: Files;
-  /** After the last page was copied. */
-  readonly copied: Files;
-  /** After a clean stop. */
-  readonly after: Files;
-  readonly content: Content;
-}
+type Moments = Awaited<ReturnType<typeof momentsOf>>;
 
 /** In a transaction, which reads what there is now. */
 function heldReader({ folder }: History): Database {
@@ -60,8 +48,12 @@ function heldReader({ folder }: History): Database {
   return reader;
 }
 
-/** Runs a checkpoint. A reader keeps it from its end, so that its middle can be seen. */
-async function momentsOf(history: History): Promise<Moments> {
+/**
+ * Runs a checkpoint. A reader keeps it from its end, so that its middle can be seen.
+ * @returns `older`: after a clean stop, before an earlier checkpoint; `before`: in use, before this one; `within`: in it, with
+ *   no page copied yet; `copied`: after the last page was; `after`: after a clean stop
+ */
+async function momentsOf(history: History) {
   const older = filesOf(history);
   await history.restart();
   const db = history.db();
