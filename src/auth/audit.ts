@@ -66,9 +66,8 @@ export function auditedState(db: Database): AuditedState {
 }
 
 /** Notes an operation that changes no row here. @param request without a secret; times are epoch milliseconds */
-export function noteOperation(access: Database, request: { readonly kind: string }): void {
-  writing(access, () => getOrMake(asked, access, () => []).push(JSON.stringify(request)));
-}
+export const noteOperation = (access: Database, request: { readonly kind: string }) =>
+  void writing(access, () => getOrMake(asked, access, () => []).push(JSON.stringify(request)));
 
 /** Writes what changed, if anything did, in the transaction that is open. @param nowMs epoch milliseconds */
 export function writeEntry(db: Database, before: AuditedState, doing: Doing, nowMs: number): void {

@@ -167,11 +167,9 @@ export function keyDocument(key: Key, nowMs: number) {
   };
 }
 
-type Owned = Pick<Key, 'id' | 'account_id'>;
-
-function putSubscriptions(db: Database, key: Owned, subscriptions: readonly KeySubscription[]): void {
+function putSubscriptions(db: Database, key: Pick<Key, 'id' | 'account_id'>, rights: Key['subscriptions']) {
   const insert = db.prepare(INSERT_KEY_SUBSCRIPTION);
-  for (const { id, content_types } of subscriptions) {
+  for (const { id, content_types } of rights) {
     const found = getSubscription(db, id);
     if (found.account_id !== key.account_id)
       throw failed(

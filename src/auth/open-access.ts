@@ -13,7 +13,7 @@ import { now } from '../clock.ts';
 import { failed, misconfigured, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
-import { type Database, openDatabase, removeBeside, writeThrough } from '../store/database.ts';
+import { type Database, openDatabase, prepared, removeBeside, writeThrough } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, ensureFolder, noInstallation, writeWhole } from '../store/folder.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from '../store/installation.ts';
@@ -41,14 +41,10 @@ export function openAccess(root: string, options: OpenAccessOptions): Database {
   if (options.create === true) ensureFolder(folder);
   else if (!existsSync(folder.access) && !existsSync(folder.spare)) throw noInstallation(root);
   const db = explained(folder, () => open(folder, options));
-  try {
+  return prepared(db, () => {
     if (options.kind !== undefined) ensureInstallation(db, options.kind);
     else if (installationKind(db) === null) ensureInstallation(db, 'appliance');
-    return db;
-  } catch (error) {
-    db.close();
-    throw error;
-  }
+  });
 }
 
 /** Has the changes of a connection noted in the audit trail and in the spare copy. */

@@ -22,12 +22,11 @@ export const SCHEMA_VERSION = 'v1';
 const NUMBER = integer(1, NUMBER_MAX);
 /** The place of a band among all: what the tables of detections store. */
 const BAND = choice(Object.fromEntries(BANDS.map((band, step) => [band, step])), Type.Ref('Band'));
-const PROJECTION = single(parseFields, 'be a comma-separated list of paths', Type.String({ minLength: 1 }));
 
 /** Parameters of every detection endpoint. */
 export const VIEW_PARAMETERS = {
   fields: {
-    ...PROJECTION,
+    ...single(parseFields, 'be a comma-separated list of paths', Type.String({ minLength: 1 })),
     description: `Comma-separated list of detection paths. A path is a field, or an object that is returned with all its fields. \`id\` and \`version\` are always returned; the schemas of detections show them without this parameter, with every member. Paths: ${[...KNOWN_PATHS].join(', ')}`,
     example: 'first_detected_at,strength,article.url',
   },

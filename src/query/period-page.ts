@@ -157,17 +157,16 @@ export function pageSql(sort: PeriodSort, parts: readonly PagePart[], streams: n
     FROM (${arms.join(' UNION ALL ')} ${order}) AS ${detectionTables('page')}`;
 }
 
+const restAndWhole = (streams: number, columns: string) =>
+  [AFTER, BETWEEN].map((where) => union(streams, columns, where)).join(' UNION ALL ');
+
 /** The second of the row after `@skipped` others; the order within a second does not matter. */
-export function secondAtSql(sort: PeriodSort, streams: number): string {
-  const arms = [AFTER, BETWEEN].map((where) => union(streams, 'first_detected_at AS second', where));
-  return `SELECT second FROM (${arms.join(' UNION ALL ')} ORDER BY second ${DIRECTION[sort]}) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
-}
+export const secondAtSql = (sort: PeriodSort, streams: number): string =>
+  `SELECT second FROM (${restAndWhole(streams, 'first_detected_at AS second')} ORDER BY second ${DIRECTION[sort]}) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
 
 /** The number of rows in the rest of a second and in whole seconds. */
-export function rowsBeforeSql(streams: number): string {
-  const counts = [AFTER, BETWEEN].map((where) => union(streams, 'count(*) AS rows', where));
-  return `SELECT sum(rows) AS rows FROM (${counts.join(' UNION ALL ')})`;
-}
+export const rowsBeforeSql = (streams: number): string =>
+  `SELECT sum(rows) AS rows FROM (${restAndWhole(streams, 'count(*) AS rows')})`;
 
 /** The id of the row after `@skipped` others of its second. */
 export const idAtSql = (streams: number): string =>

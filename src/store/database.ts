@@ -133,13 +133,11 @@ export function makeSchema(db: Database, schema: Schema): void {
 
 /** @throws UnknownSchema if the tables are others; Refused `configuration` if it is not a database of this kind */
 export function requireSchema(db: Database, path: string, schema: Schema): void {
-  const applicationId = Number(db.pragma('application_id', { simple: true }));
-  if (applicationId !== schema.application_id)
+  if (Number(db.pragma('application_id', { simple: true })) !== schema.application_id)
     throw misconfigured(
       `${path} is not a Wirewatch database, or was created by a version before the first release. Name another data folder with --data.`,
     );
-  const version = Number(db.pragma('user_version', { simple: true }));
-  if (version !== schemaVersion(schema))
+  if (Number(db.pragma('user_version', { simple: true })) !== schemaVersion(schema))
     throw new UnknownSchema('configuration', `${path} was created by another version of Wirewatch.`);
 }
 
@@ -203,7 +201,7 @@ function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Datab
  * Closes a connection that cannot be prepared. Left open, it would share the index of its write-ahead log with later
  * connections to the same file, also under another name. @throws what `prepare` throws
  */
-function prepared(db: Database, prepare: () => void): Database {
+export function prepared(db: Database, prepare: () => void): Database {
   try {
     prepare();
     return db;
@@ -232,9 +230,7 @@ export type Transact = <Result>(work: () => Result) => Result;
 const transactByDatabase = new WeakMap<Database, Transact>();
 
 /** Makes {@link writing} run all transactions of a connection this way, so that no writer can forget a step. */
-export function writeThrough(db: Database, transact: Transact): void {
-  transactByDatabase.set(db, transact);
-}
+export const writeThrough = (db: Database, transact: Transact) => void transactByDatabase.set(db, transact);
 
 /** Runs `work` in a write transaction, or in the open one. It locks at once: a reader that begins to write could be refused. */
 export function writing<Result>(db: Database, work: () => Result): Result {

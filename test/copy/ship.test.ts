@@ -117,9 +117,7 @@ describe('a copy', () => {
       };
       history.apply(rowsFrom(1000 + round, 1));
       if (round % 8 === 0) await history.compact();
-      await shipTo(place, history).catch(() => {
-        failures += 1;
-      });
+      await shipTo(place, history).catch(() => (failures += 1));
       if (round % 5 > 0) continue;
       place.before = () => {};
       await shipTo(place, history);

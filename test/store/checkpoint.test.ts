@@ -96,13 +96,10 @@ const withMoments = (use: (history: History, moments: Moments) => Promise<void>)
 /** Pages of two states. @param isNew whether a page is of the later one */
 function mixed(before: Buffer | null, after: Buffer | null, isNew: (page: number) => boolean): Buffer {
   assert.ok(before !== null && after !== null);
-  const pages: Buffer[] = [];
-  for (let page = 0; page * PAGE_BYTES < after.length; page += 1) {
-    const at = page * PAGE_BYTES;
-    const from = isNew(page) ? after : before;
-    // A later page of the shorter file was not written: the file ends, or has a hole.
-    pages.push(from.subarray(at, at + PAGE_BYTES));
-  }
+  // A later page of the shorter file was not written: the file ends, or has a hole.
+  const pages = Array.from({ length: Math.ceil(after.length / PAGE_BYTES) }, (_, page) =>
+    (isNew(page) ? after : before).subarray(page * PAGE_BYTES, (page + 1) * PAGE_BYTES),
+  );
   return Buffer.concat(pages);
 }
 
