@@ -33,7 +33,7 @@ const TRIES_MAX = 5;
 /** Frames between two turns of the event loop. */
 export const FRAMES_A_TURN = 8;
 
-/** `first` and `last`: its entries; null: it is a part, and only its content says. */
+/** `first`, `last`: its first and its last entry; `last` is null for a part: only its content says. */
 export type LogObject = Readonly<{ name: string; first: number; last: number | null }>;
 
 const numberOf = (generation: string) => Number.parseInt(generation, 10);

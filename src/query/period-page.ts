@@ -157,6 +157,7 @@ export function pageSql(sort: PeriodSort, parts: readonly PagePart[], streams: n
     FROM (${arms.join(' UNION ALL ')} ${order}) AS ${detectionTables('page')}`;
 }
 
+/** Rows of the rest of a second, and of whole seconds. */
 const restAndWhole = (streams: number, columns: string) =>
   [AFTER, BETWEEN].map((where) => union(streams, columns, where)).join(' UNION ALL ');
 
