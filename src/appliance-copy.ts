@@ -9,7 +9,7 @@ import { type FoundCopy, findAccess } from './auth/spare-copy.ts';
 import * as clock from './clock.ts';
 import type { Config } from './config/load.ts';
 import { openPlace, openTried } from './copy/open-place.ts';
-import { Shipper, TakenOver } from './copy/ship.ts';
+import { createShipper, type Shipper, TakenOver } from './copy/ship.ts';
 import { requireHealing, verifyCopy } from './copy/source.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import { HELD_UP_INGEST } from './health/alert-texts.ts';
@@ -104,7 +104,7 @@ export function createApplianceCopy(
     const isAnew = isDamaged;
     // What is being written, for the first time or anew, would look damaged.
     if (shipper !== null) void verifyKept(shipper, copied?.entry ?? 0);
-    else shipper = new Shipper(await open(), folder, { isAnew });
+    else shipper = createShipper(await open(), folder, { isAnew });
     // Before the end of the log is found.
     if (found === null || !isSameAccess) found = findAccess(folder);
     const end = proposed?.entry ?? applied();

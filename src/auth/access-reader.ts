@@ -97,15 +97,14 @@ export function createAccessReader(path: string) {
      * @param proves called even if there is no such key; must take the same time for every key
      * @throws Refused `unavailable` if the store cannot be read now, as the other methods do
      */
-    findKey(keyId: string, proves: (key: KeyProof) => boolean): StoredKey | null {
-      return reading((from) => {
+    findKey: (keyId: string, proves: (key: KeyProof) => boolean): StoredKey | null =>
+      reading((from) => {
         const cached = cachedKeys(from).get(keyId);
         // Also called for NO_KEY: a wrong secret takes the same steps whether its key is cached, stored or unknown.
         if (proves(cached ?? NO_KEY) && cached !== undefined) return cached;
         const proof = readProof(from, keyId);
         return proves(proof ?? NO_KEY) && proof !== null ? readKey(from, keyId, proof) : null;
-      });
-    },
+      }),
     hasKey: (keyId: string) => reading((from) => readProof(from, keyId) !== null),
     /** @throws Refused `unavailable` if keys cannot be read now */
     check: () => void reading((from) => readProof(from, '')),
@@ -139,7 +138,20 @@ function cachedKeys(store: OpenStore): Map<string, StoredKey> {
 function readKey(store: OpenStore, keyId: string, proof: KeyProof): StoredKey | null {
   const row = store.select.get({ id: keyId });
   if (row === undefined || Buffer.compare(row.hash, proof.hash) !== 0) return null;
-  const key = storedKey(keyId, row);
+  const subscriptions: SubscriptionParts[] = JSON.parse(row.subscriptions);
+  const key: StoredKey = {
+    ...row,
+    id: keyId,
+    scopes: JSON.parse(row.scopes),
+    allow_addresses: JSON.parse(row.allow_addresses),
+    account: JSON.parse(row.account),
+    subscriptions: subscriptions.map(([id, name, time_zone, types, keyTypes]) => ({
+      id,
+      name,
+      time_zone,
+      content_types: keyTypes === null ? types : types.filter((type) => keyTypes.includes(type)),
+    })),
+  };
   // A commit between the two reads is part of this key, and changes the version for the next request.
   store.keys.set(keyId, key);
   return key;
@@ -172,21 +184,4 @@ function openStore(path: string, fileState: string) {
     db.close();
     throw error;
   }
-}
-
-function storedKey(id: string, row: Row): StoredKey {
-  const subscriptions: SubscriptionParts[] = JSON.parse(row.subscriptions);
-  return {
-    ...row,
-    id,
-    scopes: JSON.parse(row.scopes),
-    allow_addresses: JSON.parse(row.allow_addresses),
-    account: JSON.parse(row.account),
-    subscriptions: subscriptions.map(([id, name, time_zone, types, keyTypes]) => ({
-      id,
-      name,
-      time_zone,
-      content_types: keyTypes === null ? types : types.filter((type) => keyTypes.includes(type)),
-    })),
-  };
 }

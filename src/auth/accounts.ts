@@ -34,8 +34,8 @@ const UPDATE_ACCOUNT = `
   WHERE id = :id`;
 
 /** @throws Refused `failed` if the id exists */
-export function addAccount(db: Database, account: NewAccount, nowMs: number): Account {
-  return writing(db, () => {
+export const addAccount = (db: Database, account: NewAccount, nowMs: number): Account =>
+  writing(db, () => {
     const { id, name, daily_rows = null, print_metadata = false } = account;
     if (findAccount(db, id) !== null)
       throw failed(`account ${id} already exists. To change it, run: wirewatch account set ${id}`);
@@ -43,7 +43,6 @@ export function addAccount(db: Database, account: NewAccount, nowMs: number): Ac
     db.prepare(INSERT_ACCOUNT).run({ id, ...terms, created_at: nowMs });
     return getAccount(db, id);
   });
-}
 
 export const listAccounts = (db: Database) => documents<Account>(db, SELECT_ACCOUNTS);
 
@@ -59,13 +58,12 @@ export function getAccount(db: Database, id: string): Account {
   );
 }
 
-export function setAccount(db: Database, id: string, changes: Changes<Omit<Account, 'id' | 'created_at'>>) {
-  return writing(db, () => {
+export const setAccount = (db: Database, id: string, changes: Changes<Omit<Account, 'id' | 'created_at'>>) =>
+  writing(db, () => {
     const account = changed(getAccount(db, id), changes);
     db.prepare(UPDATE_ACCOUNT).run({ ...account, print_metadata: Number(account.print_metadata) });
     return account;
   });
-}
 
 export function changed<Of extends object>(found: Of, changes: Changes<NoInfer<Of>>): Of {
   const defined = Object.entries(changes).filter(([, value]) => value !== undefined);
@@ -73,12 +71,11 @@ export function changed<Of extends object>(found: Of, changes: Changes<NoInfer<O
 }
 
 /** Stops all keys of the account at once; the time of an earlier suspension stays. */
-export function suspendAccount(db: Database, id: string, nowMs: number): Account {
-  return writing(db, () => {
+export const suspendAccount = (db: Database, id: string, nowMs: number): Account =>
+  writing(db, () => {
     const account = getAccount(db, id);
     return account.suspended_at === null ? setAccount(db, id, { suspended_at: nowMs }) : account;
   });
-}
 
 export const resumeAccount = (db: Database, id: string) => setAccount(db, id, { suspended_at: null });
 

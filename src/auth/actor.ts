@@ -1,20 +1,13 @@
 /** Who did something, as the audit trail names it. */
 
-export interface Actor {
-  /** The user of the operating system. */
-  readonly actor: string;
-  /** The user behind sudo, as sudo says. */
-  readonly sudo_user?: string;
-  /** The name that the link of a console gives (`--as`). Nobody has checked it. */
-  readonly as?: string;
-}
+/**
+ * `actor`: the user of the operating system; `sudo_user`: the one behind sudo, as sudo says; `as`: the name that the link of
+ * a console gives (`--as`), which nobody has checked.
+ */
+export type Actor = Readonly<{ actor: string; sudo_user?: string; as?: string }>;
 
-/** What is being done, and by whom; without secrets. */
-export interface Doing extends Partial<Actor> {
-  /** `command`, `console`, `api`; `start`: by the configuration. */
-  readonly kind: string;
-  readonly command?: string;
-}
+/** What is being done, and by whom; without secrets. `kind`: `command`, `console`, `api`; `start`: by the configuration. */
+export type Doing = Partial<Actor> & Readonly<{ kind: string; command?: string }>;
 
 type Shown = { readonly [Name in keyof Actor]: Actor[Name] | null };
 

@@ -66,9 +66,8 @@ export function auditedState(db: Database): AuditedState {
 }
 
 /** Notes an operation that changes no row here. @param request without a secret; times are epoch milliseconds */
-export function noteOperation(access: Database, request: { readonly kind: string }): void {
-  writing(access, () => getOrMake(asked, access, () => []).push(JSON.stringify(request)));
-}
+export const noteOperation = (access: Database, request: { readonly kind: string }) =>
+  void writing(access, () => getOrMake(asked, access, () => []).push(JSON.stringify(request)));
 
 /** Writes what changed, if anything did, in the transaction that is open. @param nowMs epoch milliseconds */
 export function writeEntry(db: Database, before: AuditedState, doing: Doing, nowMs: number): void {
@@ -131,8 +130,8 @@ function entryOf({ entry, at, operation, changes }: StoredEntry) {
 }
 
 /** Accounts first, then subscriptions, then keys. */
-function changesBetween(before: AuditedState, after: AuditedState): Change[] {
-  return [...new Set([...before.keys(), ...after.keys()])]
+const changesBetween = (before: AuditedState, after: AuditedState): Change[] =>
+  [...new Set([...before.keys(), ...after.keys()])]
     .filter((name) => before.get(name) !== after.get(name))
     .map((name) => {
       const [subject, id] = JSON.parse(name);
@@ -140,7 +139,6 @@ function changesBetween(before: AuditedState, after: AuditedState): Change[] {
       const later = to === null ? 'removed' : 'changed';
       return { subject, id, change: from === null ? 'added' : later, members: membersOf(from, to) };
     });
-}
 
 function membersOf(before: Row | null, after: Row | null): Change['members'] {
   const members: Record<string, { from: unknown; to: unknown }> = {};

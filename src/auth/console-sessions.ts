@@ -14,15 +14,8 @@ const TOKEN_BYTES = 24;
 /** Far more than anybody has open. */
 const KEPT_MAX = 1000;
 
-/** A link or a session. */
-export interface Ticket {
-  /** Who acts in it. */
-  readonly by: Actor;
-  readonly read_only: boolean;
-  /** The part of a link's address after `#login=`, or the secret of a session. */
-  readonly token: string;
-  readonly made_at: number;
-}
+/** A link or a session. `token`: the part of a link's address after `#login=`, or the secret of a session. */
+export type Ticket = Readonly<{ by: Actor; read_only: boolean; token: string; made_at: number }>;
 
 export function makeTicket({ by, read_only }: Pick<Ticket, 'by' | 'read_only'>, nowMs: number): Ticket {
   return { by, read_only, token: randomBytes(TOKEN_BYTES).toString('base64url'), made_at: nowMs };

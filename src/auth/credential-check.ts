@@ -25,8 +25,6 @@ const NOT_VALID =
 const TOKEN_NOT_VALID =
   'The access token is not valid: it is unknown or expired, or its key is expired or revoked. Request a new token from POST /oauth/token.';
 
-const SUSPENDED = 'The account is suspended. Its keys work again when the operator resumes it.';
-
 /** @param address of the client; @throws Refused `unauthorized`, `unavailable`, `forbidden` */
 export function authenticate(store: AccessReader, presented: Presented, address: string, nowMs: number) {
   const { token } = presented;
@@ -87,7 +85,8 @@ const bearerText = (authorization: string | undefined) => BEARER.exec(authorizat
 
 /** Why a valid key may not be used now, or not from this address; null if it may. */
 export function whyNotUsable(stored: StoredKey, address: string): string | null {
-  if (stored.account.suspended_at !== null) return SUSPENDED;
+  if (stored.account.suspended_at !== null)
+    return 'The account is suspended. Its keys work again when the operator resumes it.';
   const allowed = stored.allow_addresses;
   const isRefused = allowed.length > 0 && !isAddressListed(allowed, address);
   return isRefused ? `This key cannot be used from the address ${address}.` : null;

@@ -16,12 +16,8 @@ import type { AccessReader, StoredKey } from './access-reader.ts';
 import { findAccount, suspendAccount } from './accounts.ts';
 import { findKey, revokeKey } from './keys.ts';
 
-export interface Ended {
-  readonly kind: 'key' | 'account';
-  readonly id: string;
-  /** Epoch milliseconds. */
-  readonly at: number;
-}
+/** `at`: epoch milliseconds. */
+export type Ended = Readonly<{ kind: 'key' | 'account'; id: string; at: number }>;
 
 export type Denied = Pick<Ended, 'kind' | 'id'>;
 
@@ -87,9 +83,8 @@ export function prepareRevocations(folder: DataFolder): void {
 }
 
 /** Durable when it returns. @throws the file system's error; Error if the file has no room left */
-export function noteEnded(folder: DataFolder, ended: Ended): void {
+export const noteEnded = (folder: DataFolder, ended: Ended) =>
   overwrite(folder, [...readEnded(folder), ended]);
-}
 
 /** In the order in which they were noted. @throws the file system's error */
 export function readEnded(folder: DataFolder): Ended[] {

@@ -7,11 +7,8 @@ import { type Changes, changed, getAccount } from './accounts.ts';
 import type { Scope } from './scopes.ts';
 import { getSubscription } from './subscriptions.ts';
 
-export interface KeySubscription {
-  readonly id: number;
-  /** Null: the types that the subscription has when the key is used. */
-  readonly content_types: readonly ContentType[] | null;
-}
+/** `content_types`: null: those that the subscription has when the key is used. */
+export type KeySubscription = Readonly<{ id: number; content_types: readonly ContentType[] | null }>;
 
 export interface KeyTerms {
   readonly name: string;
@@ -23,12 +20,8 @@ export interface KeyTerms {
   readonly daily_rows: number | null;
 }
 
-export interface Key extends KeyTerms {
-  readonly id: string;
-  readonly account_id: string;
-  readonly revoked_at: number | null;
-  readonly created_at: number;
-}
+export type Key = KeyTerms &
+  Readonly<{ id: string; account_id: string; revoked_at: number | null; created_at: number }>;
 
 type OptionalTerms = Pick<KeyTerms, 'expires_at' | 'allow_addresses' | 'daily_rows'>;
 const TERMS_DEFAULT: OptionalTerms = { expires_at: null, allow_addresses: [], daily_rows: null };
@@ -36,12 +29,7 @@ const TERMS_DEFAULT: OptionalTerms = { expires_at: null, allow_addresses: [], da
 /** The terms of a new key; absent and undefined ones get their default. */
 export type NewKeyTerms = Omit<KeyTerms, keyof OptionalTerms> & Changes<OptionalTerms>;
 
-export type NewKey = NewKeyTerms & {
-  readonly id: string;
-  readonly account_id: string;
-  readonly prefix: string;
-  readonly hash: Buffer;
-};
+export type NewKey = NewKeyTerms & Readonly<{ id: string; account_id: string; prefix: string; hash: Buffer }>;
 
 const KEY = `json_object(
   ${jsonMembers('id', 'account_id', 'name', 'expires_at', 'revoked_at', 'daily_rows', 'created_at')},
@@ -70,8 +58,8 @@ const INSERT_KEY_SUBSCRIPTION = `
 const DELETE_KEY_SUBSCRIPTIONS = 'DELETE FROM api_key_subscription WHERE key_id = :key_id';
 
 /** @throws Refused `failed` if the account or a subscription does not exist, or does not belong to the account */
-export function addKey(db: Database, key: NewKey, nowMs: number): Key {
-  return writing(db, () => {
+export const addKey = (db: Database, key: NewKey, nowMs: number): Key =>
+  writing(db, () => {
     getAccount(db, key.account_id);
     if (findKey(db, key.id) !== null) throw failed(`key ${key.id} already exists.`);
     const columns = columnsOf({ ...key, ...changed(TERMS_DEFAULT, key) });
@@ -79,15 +67,12 @@ export function addKey(db: Database, key: NewKey, nowMs: number): Key {
     putSubscriptions(db, key, key.subscriptions);
     return getKey(db, key.id);
   });
-}
 
 export const listKeys = (db: Database) => documents<Key>(db, SELECT_KEYS);
 
 /** What tells the status of each key. Takes much less time than {@link listKeys}: revoked keys are never deleted. */
-export function listKeyStates(db: Database) {
-  type State = Pick<Key, 'id' | 'account_id' | 'revoked_at' | 'expires_at'>;
-  return db.prepare<[], State>(SELECT_STATES).all();
-}
+export const listKeyStates = (db: Database) =>
+  db.prepare<[], Pick<Key, 'id' | 'account_id' | 'revoked_at' | 'expires_at'>>(SELECT_STATES).all();
 
 export const findKey = (db: Database, id: string) => documents<Key>(db, SELECT_KEY, { id })[0] ?? null;
 
@@ -106,8 +91,8 @@ export function getKey(db: Database, id: string): Key {
 }
 
 /** @throws Refused `failed` as {@link addKey}, and if the account is not that of the key, which never moves to another */
-export function setKey(db: Database, id: string, changes: Changes<KeyTerms & Pick<Key, 'account_id'>>): Key {
-  return writing(db, () => {
+export const setKey = (db: Database, id: string, changes: Changes<KeyTerms & Pick<Key, 'account_id'>>): Key =>
+  writing(db, () => {
     const found = getKey(db, id);
     if (changes.account_id !== undefined && changes.account_id !== found.account_id)
       throw failed(
@@ -120,15 +105,13 @@ export function setKey(db: Database, id: string, changes: Changes<KeyTerms & Pic
     }
     return getKey(db, id);
   });
-}
 
 /** The time of an earlier revocation stays. */
-export function revokeKey(db: Database, id: string, nowMs: number): Key {
-  return writing(db, () => {
+export const revokeKey = (db: Database, id: string, nowMs: number): Key =>
+  writing(db, () => {
     db.prepare(UPDATE_REVOKED).run({ id, revoked_at: nowMs });
     return getKey(db, id);
   });
-}
 
 interface NewRotation extends Pick<NewKey, 'id' | 'prefix' | 'hash'> {
   /** How long the old key remains valid, in milliseconds, unless it ends before. */
@@ -184,11 +167,9 @@ export function keyDocument(key: Key, nowMs: number) {
   };
 }
 
-type Owned = Pick<Key, 'id' | 'account_id'>;
-
-function putSubscriptions(db: Database, key: Owned, subscriptions: readonly KeySubscription[]): void {
+function putSubscriptions(db: Database, key: Pick<Key, 'id' | 'account_id'>, rights: Key['subscriptions']) {
   const insert = db.prepare(INSERT_KEY_SUBSCRIPTION);
-  for (const { id, content_types } of subscriptions) {
+  for (const { id, content_types } of rights) {
     const found = getSubscription(db, id);
     if (found.account_id !== key.account_id)
       throw failed(
@@ -210,8 +191,7 @@ function columnsOf<Of extends Pick<KeyTerms, 'scopes' | 'allow_addresses'>>(key:
 }
 
 /** The subscriptions as `key create --subscriptions` takes them, one by one. */
-export function rightsOf(subscriptions: readonly KeySubscription[]): string[] {
-  return subscriptions.flatMap(
+export const rightsOf = (subscriptions: readonly KeySubscription[]): string[] =>
+  subscriptions.flatMap(
     ({ id, content_types }) => content_types?.map((type) => `${id}:${type}`) ?? [`${id}`],
   );
-}

@@ -13,7 +13,7 @@ import { now } from '../clock.ts';
 import { failed, misconfigured, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
-import { type Database, openDatabase, removeBeside, writeThrough } from '../store/database.ts';
+import { type Database, openDatabase, prepared, removeBeside, writeThrough } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, ensureFolder, noInstallation, writeWhole } from '../store/folder.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from '../store/installation.ts';
@@ -33,7 +33,6 @@ export interface OpenAccessOptions {
 }
 
 const UPDATE_CHANGE = 'UPDATE change SET number = number + 1';
-const SELECT_CHANGES = 'SELECT total_changes()';
 
 /** Opens `access.db`; the caller closes it. @throws Refused `configuration`, or `failed` if the disk is full */
 export function openAccess(root: string, options: OpenAccessOptions): Database {
@@ -42,23 +41,16 @@ export function openAccess(root: string, options: OpenAccessOptions): Database {
   if (options.create === true) ensureFolder(folder);
   else if (!existsSync(folder.access) && !existsSync(folder.spare)) throw noInstallation(root);
   const db = explained(folder, () => open(folder, options));
-  try {
+  return prepared(db, () => {
     if (options.kind !== undefined) ensureInstallation(db, options.kind);
     else if (installationKind(db) === null) ensureInstallation(db, 'appliance');
-    return db;
-  } catch (error) {
-    db.close();
-    throw error;
-  }
+  });
 }
 
 /** Has the changes of a connection noted in the audit trail and in the spare copy. */
-export function auditChanges(
-  db: Database,
-  folder: DataFolder,
-  { operation, onSpareStale }: Pick<OpenAccessOptions, 'operation' | 'onSpareStale'>,
-): void {
-  const totalChanges = db.prepare<[], number>(SELECT_CHANGES).pluck();
+export function auditChanges(db: Database, folder: DataFolder, options: OpenAccessOptions): void {
+  const { operation, onSpareStale } = options;
+  const totalChanges = db.prepare<[], number>('SELECT total_changes()').pluck();
   writeThrough(db, (work) => {
     let isChanged = false;
     const result = db
@@ -114,12 +106,11 @@ function recover(folder: DataFolder, onRecovered: (reason: string) => void): boo
   return found.isKept;
 }
 
-function damaged({ root, access }: DataFolder, reason: string, options?: ErrorOptions): Refused {
-  return misconfigured(
+const damaged = ({ root, access }: DataFolder, reason: string, options?: ErrorOptions): Refused =>
+  misconfigured(
     `${access} cannot be used: ${reason}. A start puts its spare copy in place, if that is sound: restart Wirewatch. Otherwise restore a backup: wirewatch restore BACKUP --replace --data ${root}`,
     options,
   );
-}
 
 function explained<Result>(folder: DataFolder, work: () => Result): Result {
   try {

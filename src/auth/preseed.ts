@@ -28,52 +28,51 @@ export interface Seeds {
  * @throws Refused `configuration` with every problem; then nothing is created
  */
 export const preseed = (db: Database, seeds: Seeds, nowMs: number) =>
-  writing(db, () => createMissing(db, seeds, nowMs));
-
-function createMissing(db: Database, seeds: Seeds, nowMs: number) {
-  const created = { accounts: [] as string[], subscriptions: [] as number[], keys: [] as string[] };
-  const differences: string[] = [];
-  const problems: string[] = [];
-  const differs = (what: string, ...how: readonly (string | false)[]) => {
-    const named = how.filter((one) => one !== false);
-    if (named.length > 0) differences.push(`${what}: ${named.join(', ')}`);
-  };
-  /** @param blamed the member that is wrong if it cannot be created */
-  const create = ({ place }: Placed, blamed: string, add: () => unknown) => {
-    try {
-      add();
-    } catch (error) {
-      problems.push(`${place}.${blamed}: ${reasonIfRefused(error)}`);
+  writing(db, () => {
+    const created = { accounts: [] as string[], subscriptions: [] as number[], keys: [] as string[] };
+    const differences: string[] = [];
+    const problems: string[] = [];
+    const differs = (what: string, ...how: readonly (string | false)[]) => {
+      const named = how.filter((one) => one !== false);
+      if (named.length > 0) differences.push(`${what}: ${named.join(', ')}`);
+    };
+    /** @param blamed the member that is wrong if it cannot be created */
+    const create = ({ place }: Placed, blamed: string, add: () => unknown) => {
+      try {
+        add();
+      } catch (error) {
+        problems.push(`${place}.${blamed}: ${reasonIfRefused(error)}`);
+      }
+    };
+    for (const seed of seeds.accounts) {
+      const found = findAccount(db, seed.id);
+      if (found === null) created.accounts.push(addAccount(db, seed, nowMs).id);
+      else
+        differs(`account ${seed.id}`, ...differing(seed, found), found.suspended_at !== null && 'suspended');
     }
-  };
-  for (const seed of seeds.accounts) {
-    const found = findAccount(db, seed.id);
-    if (found === null) created.accounts.push(addAccount(db, seed, nowMs).id);
-    else differs(`account ${seed.id}`, ...differing(seed, found), found.suspended_at !== null && 'suspended');
-  }
-  // Rows of removed subscriptions may still be being deleted: they, and their keys, wait for a later start.
-  const isLeft = ({ id }: { readonly id: number }) => isBeingRemoved(db, id);
-  for (const seed of seeds.subscriptions) {
-    const found = findSubscription(db, seed.id);
-    if (found !== null) differs(`subscription ${seed.id}`, ...differing(seed, found));
-    else if (isLeft(seed)) differs(`subscription ${seed.id}`, 'being removed');
-    else create(seed, 'account', () => created.subscriptions.push(addSubscription(db, seed, nowMs).id));
-  }
-  for (const seed of seeds.keys) {
-    const found = findKey(db, seed.id);
-    const blamed = findAccount(db, seed.account_id) === null ? 'account' : 'subscriptions';
-    const what = `key ${seed.id}`;
-    if (found !== null) {
-      const isOther = keyHash(db, seed.id)?.equals(seed.hash) !== true;
-      differs(what, isOther && 'hash', ...differing(seed, found), found.revoked_at !== null && 'revoked');
-    } else if (isRemoved(db, seed.id)) differs(what, 'removed with its account');
-    else if (seed.subscriptions.some(isLeft)) differs(what, 'its subscription is being removed');
-    else create(seed, blamed, () => created.keys.push(addKey(db, seed, nowMs).id));
-  }
-  if (problems.length > 0)
-    throw misconfigured(listed(problems, 'entries in the configuration cannot be created'));
-  return { created, differences };
-}
+    // Rows of removed subscriptions may still be being deleted: they, and their keys, wait for a later start.
+    const isLeft = ({ id }: { readonly id: number }) => isBeingRemoved(db, id);
+    for (const seed of seeds.subscriptions) {
+      const found = findSubscription(db, seed.id);
+      if (found !== null) differs(`subscription ${seed.id}`, ...differing(seed, found));
+      else if (isLeft(seed)) differs(`subscription ${seed.id}`, 'being removed');
+      else create(seed, 'account', () => created.subscriptions.push(addSubscription(db, seed, nowMs).id));
+    }
+    for (const seed of seeds.keys) {
+      const found = findKey(db, seed.id);
+      const blamed = findAccount(db, seed.account_id) === null ? 'account' : 'subscriptions';
+      const what = `key ${seed.id}`;
+      if (found !== null) {
+        const isOther = keyHash(db, seed.id)?.equals(seed.hash) !== true;
+        differs(what, isOther && 'hash', ...differing(seed, found), found.revoked_at !== null && 'revoked');
+      } else if (isRemoved(db, seed.id)) differs(what, 'removed with its account');
+      else if (seed.subscriptions.some(isLeft)) differs(what, 'its subscription is being removed');
+      else create(seed, blamed, () => created.keys.push(addKey(db, seed, nowMs).id));
+    }
+    if (problems.length > 0)
+      throw misconfigured(listed(problems, 'entries in the configuration cannot be created'));
+    return { created, differences };
+  });
 
 /** The members that the seed gives and that differ, by their names in the configuration. */
 function differing(seed: object, found: object): string[] {

@@ -43,18 +43,17 @@ const SELECT_KEYS_WITH_ONE = `
   ORDER BY id`;
 
 /** @throws Refused `failed` if it does not exist */
-export function removeSubscription(db: Database, id: number): Removed {
-  return writing(db, () => {
+export const removeSubscription = (db: Database, id: number): Removed =>
+  writing(db, () => {
     getSubscription(db, id);
     const keys_without_subscriptions = idsOf<string>(db, SELECT_KEYS_WITH_ONE, { id });
     run(db, [OPEN_REMOVAL, DELETE_RIGHTS_TO, DELETE_SUBSCRIPTION], { id });
     return { subscriptions: [id], keys: [], keys_without_subscriptions };
   });
-}
 
 /** Records the ids of its keys: a start must not create them again. @throws Refused `failed` if it does not exist */
-export function removeAccount(db: Database, account: string): Removed {
-  return writing(db, () => {
+export const removeAccount = (db: Database, account: string): Removed =>
+  writing(db, () => {
     getAccount(db, account);
     const keys = idsOf<string>(db, SELECT_KEY_IDS, { account });
     const subscriptions = idsOf<number>(db, SELECT_SUBSCRIPTION_IDS, { account });
@@ -62,7 +61,6 @@ export function removeAccount(db: Database, account: string): Removed {
     run(db, [INSERT_ENDED_KEYS, DELETE_RIGHTS_OF, DELETE_KEYS, DELETE_ACCOUNT], { account });
     return { subscriptions, keys, keys_without_subscriptions: [] };
   });
-}
 
 function run(db: Database, statements: readonly string[], values: object): void {
   for (const statement of statements) db.prepare(statement).run(values);

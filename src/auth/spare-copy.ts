@@ -36,21 +36,16 @@ const SCHEMA_COOKIE = 40;
 const VERSION_VALID_FOR = 92;
 
 /** Checks `access.db`, or the copy in a backup, to its last page; one without a row is missing. @throws UnknownSchema */
-export function findCopy(path: string): FoundCopy {
-  if (sizeOf(path) === 0) return { kind: 'missing' };
-  return checked(path, () => openDatabase(path, 'inspect'));
-}
+export const findCopy = (path: string) => checked(path, () => openDatabase(path, 'inspect'));
 
 /** Checks the spare copy. @throws UnknownSchema */
-export function findSpare({ spare }: Pick<DataFolder, 'spare'>): FoundCopy {
-  if (sizeOf(spare) === 0) return { kind: 'missing' };
-  return checked(spare, () => {
+export const findSpare = ({ spare }: Pick<DataFolder, 'spare'>) =>
+  checked(spare, () => {
     const bytes = readFileSync(spare);
     const content = bytes.subarray(0, -HASH_BYTES);
     if (!hashOf(content).equals(bytes.subarray(-HASH_BYTES))) throw new Error('its checksum is wrong');
     return openContent(content);
   });
-}
 
 export type FoundAccess = FoundCopy & {
   /** Why the spare copy is preferred; undefined: `access.db` itself is, which is sound and as late, or nothing is. */
@@ -89,6 +84,7 @@ export function refreshSpare(db: Database, folder: DataFolder): void {
 }
 
 function checked(path: string, open: () => Database): FoundCopy {
+  if (sizeOf(path) === 0) return { kind: 'missing' };
   try {
     using db = open();
     requireSchema(db, path, ACCESS_SCHEMA);

@@ -5,16 +5,10 @@ import { type Database, documents, jsonMembers, writing } from '../store/databas
 import { formatMs } from '../time.ts';
 import { type Changes, changed, getAccount } from './accounts.ts';
 
-export interface Subscription {
-  readonly id: number;
-  readonly account_id: string;
-  readonly name: string | null;
-  readonly time_zone: string;
-  readonly content_types: readonly ContentType[];
-  readonly created_at: number;
-}
+type Terms = Readonly<{ name: string | null; time_zone: string; content_types: readonly ContentType[] }>;
 
-type Terms = Pick<Subscription, 'name' | 'time_zone' | 'content_types'>;
+export type Subscription = Readonly<{ id: number; account_id: string; created_at: number }> & Terms;
+
 const TERMS_DEFAULT: Terms = { name: null, time_zone: 'UTC', content_types: CONTENT_TYPES };
 
 /** Absent and undefined members get their default. */
@@ -32,8 +26,8 @@ const UPDATE_SUBSCRIPTION = `
 const SELECT_REMOVAL = 'SELECT 1 FROM removal WHERE subscription_id = :id';
 
 /** @throws Refused `failed` if the id exists or is still being removed, or the account does not exist */
-export function addSubscription(db: Database, subscription: NewSubscription, nowMs: number): Subscription {
-  return writing(db, () => {
+export const addSubscription = (db: Database, subscription: NewSubscription, nowMs: number): Subscription =>
+  writing(db, () => {
     getAccount(db, subscription.account_id);
     const found = findSubscription(db, subscription.id);
     if (found !== null)
@@ -48,7 +42,6 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
     db.prepare(INSERT_SUBSCRIPTION).run({ ...columns, created_at: nowMs });
     return getSubscription(db, subscription.id);
   });
-}
 
 export const listSubscriptions = (db: Database) => documents<Subscription>(db, SELECT_SUBSCRIPTIONS);
 
@@ -68,8 +61,8 @@ export function getSubscription(db: Database, id: number): Subscription {
  * @param changes `account_id` repeats the account; a subscription, with its history, never moves to another
  * @throws Refused `failed` if it does not exist, or the account is not its own
  */
-export function setSubscription(db: Database, id: number, changes: Changes<Omit<NewSubscription, 'id'>>) {
-  return writing(db, () => {
+export const setSubscription = (db: Database, id: number, changes: Changes<Omit<NewSubscription, 'id'>>) =>
+  writing(db, () => {
     const found = getSubscription(db, id);
     if (changes.account_id !== undefined && changes.account_id !== found.account_id)
       throw failed(
@@ -78,7 +71,6 @@ export function setSubscription(db: Database, id: number, changes: Changes<Omit<
     db.prepare(UPDATE_SUBSCRIPTION).run(columnsOf(changed(found, changes)));
     return getSubscription(db, id);
   });
-}
 
 function columnsOf<Of extends Terms>(subscription: Of) {
   return { ...subscription, content_types: JSON.stringify(subscription.content_types) };

@@ -7,7 +7,7 @@ import type { Config } from '../config/load.ts';
 import type { OnProgress } from '../copy/copy-contents.ts';
 import { openTried } from '../copy/open-place.ts';
 import { folderAround, isBucket, type Place, Unreachable } from '../copy/place.ts';
-import { Shipper } from '../copy/ship.ts';
+import { createShipper } from '../copy/ship.ts';
 import { counted } from '../counted.ts';
 import { findTail, placeOf } from '../log/log-reader.ts';
 import { anyText } from '../operations/member.ts';
@@ -85,7 +85,7 @@ export async function backUp(
     // The last entry that a database has applied; the last one of the log if the database is not reliable.
     const isKnown = applied !== null && placeOf(folder.log, applied) === 'known';
     const end = isKnown ? applied : findTail(folder.log).last;
-    await new Shipper({ ...place, create }, folder, { mayBeginAnew }).ship(access, end);
+    await createShipper({ ...place, create }, folder, { mayBeginAnew }).ship(access, end);
     const access_changes = access.kind === 'sound' ? access.state.change : 0;
     return { written, entries: end?.entry ?? 0, access_changes };
   } catch (error) {

@@ -6,7 +6,7 @@ import { ingestSettings } from '../appliance-ingest.ts';
 import { findAccess } from '../auth/spare-copy.ts';
 import type { Config } from '../config/load.ts';
 import { openTried } from '../copy/open-place.ts';
-import { Shipper } from '../copy/ship.ts';
+import { createShipper } from '../copy/ship.ts';
 import { type ReportedEvents, startIngest } from '../ingest/threads/ingest-client.ts';
 import type { Answers, IngestRequest, Kind } from '../ingest/threads/ingest-messages.ts';
 import { compactStopped, progressText } from '../log/compact.ts';
@@ -33,7 +33,7 @@ export async function ingestAlone(config: Config, request: IngestRequest): Promi
   const decide = async (entry: Mark) => {
     try {
       const place = await openTried(config.copy.to, config.copy);
-      await new Shipper(place, folder).ship(findAccess(folder), entry);
+      await createShipper(place, folder).ship(findAccess(folder), entry);
     } catch (error) {
       undecided = error;
       void ingest.stop();

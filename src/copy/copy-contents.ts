@@ -33,16 +33,11 @@ const TRIES_MAX = 5;
 /** Frames between two turns of the event loop. */
 export const FRAMES_A_TURN = 8;
 
-export interface LogObject {
-  readonly name: string;
-  readonly first: number;
-  /** Its last entry; null: it is a part, and only its content says. */
-  readonly last: number | null;
-}
+/** `first`, `last`: its first and its last entry; `last` is null for a part: only its content says. */
+export type LogObject = Readonly<{ name: string; first: number; last: number | null }>;
 
 const numberOf = (generation: string) => Number.parseInt(generation, 10);
 
-/** A new name, beyond one. */
 export const generationAfter = (generation: string) =>
   `${String(numberOf(generation) + 1).padStart(4, '0')}-${randomBytes(4).toString('hex')}`;
 
@@ -107,24 +102,16 @@ export const pointerContent = (pointer: Static<typeof Pointer>) =>
 export type OnProgress = (what: string, done: number, total: number) => void;
 
 /** The log in a copy, as one look found it. */
-export interface CopiedLog {
-  readonly place: Place;
-  /** The newest generation that is in use. */
-  readonly generation: string;
-  /** The id of the machine that began it; null: it is the first that was looked at. */
-  readonly begunBy: string | null;
-  /** The part of each earlier generation that leads to the next. */
-  readonly changes: readonly string[];
-  /** The objects of that generation, in order; without entries: none. */
-  readonly objects: readonly LogObject[];
-}
+export type CopiedLog = Readonly<Awaited<ReturnType<typeof findLog>>>;
 
 /**
  * Where the last part is damaged, whoever reads it finds out.
  * @param from a generation that is, or was, in use
+ * @returns `generation`: the newest one in use; `begunBy`: the id of the machine that began it, null: it is the first that was
+ *   looked at; `changes`: the part of each earlier one that leads to the next; `objects`: those of the newest, in order
  * @throws Unreachable; LogDamage if objects go again and again while they are looked for
  */
-export async function findLog(place: Place, from = FIRST_GENERATION): Promise<CopiedLog> {
+export async function findLog(place: Place, from = FIRST_GENERATION) {
   const changes: string[] = [];
   let begunBy: string | null = null;
   for (let generation = from, tries = 1; ; ) {
@@ -194,11 +181,10 @@ export async function* entriesIn(copied: CopiedLog, before: Mark | null, onProgr
 }
 
 /** That the copy has another history than this machine. */
-export function lacksOwn({ text }: Place): Refused {
-  return failed(
+export const lacksOwn = ({ text }: Place): Refused =>
+  failed(
     `${text} lacks what this machine has: another machine was the writer meanwhile. Make this one a standby of it: stop Wirewatch, and run wirewatch restore ${text} --replace`,
   );
-}
 
 /** The commit lines of an object, in order. @throws Unreachable; LogDamage if there is none, or it is damaged */
 export async function commitsIn(place: Place, name: string): Promise<Commit[]> {

@@ -91,11 +91,8 @@ export async function requireOwn(place: Place, folder: DataFolder, installation:
   return owner.copy;
 }
 
-export function left({ text }: Place, reason: string): Refused {
-  return failed(
-    `${text} is left as it is: ${reason}. Name another place for the copy, or move this one away.`,
-  );
-}
+export const left = ({ text }: Place, reason: string): Refused =>
+  failed(`${text} is left as it is: ${reason}. Name another place for the copy, or move this one away.`);
 
 /** The secret in a copy. @throws Unreachable; Refused `failed` */
 export async function readCopiedSecret(place: Place): Promise<Buffer> {

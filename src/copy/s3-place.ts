@@ -167,11 +167,8 @@ const CHECK = new Map([
   [501, 'It cannot create an object only if there is none: use a release that knows If-None-Match'],
 ]);
 
-function notDone(to: string, { status, code }: Answer): Unreachable {
-  return new Unreachable(
-    `${to} answered ${status}${code && ` (${code})`}. ${CHECK.get(status) ?? CHECK_SERVICE}.`,
-  );
-}
+const notDone = (to: string, { status, code }: Answer): Unreachable =>
+  new Unreachable(`${to} answered ${status}${code && ` (${code})`}. ${CHECK.get(status) ?? CHECK_SERVICE}.`);
 
 function requireDone(to: string, answer: Answer): Answer {
   if (answer.status >= 300) throw notDone(to, answer);

@@ -37,15 +37,8 @@ const PART_BYTES = 8 * 1024 * 1024;
 /** A closed segment with more parts than this becomes one object. */
 const PARTS_MAX = 8;
 
-/** Where a generation of a copy ends. */
-interface CopyEnd {
-  readonly generation: string;
-  /** The name of the object with its last entry; '': it has none. */
-  readonly newest: string;
-  /** Its first entry; null: it has none. */
-  readonly first: number | null;
-  readonly last: Mark | null;
-}
+/** Where a generation of a copy ends. `newest`: the name of the object with its last entry, '' without entries. */
+type CopyEnd = Readonly<{ generation: string; newest: string; first: number | null; last: Mark | null }>;
 
 /** Another machine was promoted, or restored the copy, and writes it. */
 export class TakenOver extends Refused {
@@ -85,36 +78,26 @@ export async function refuseTakenOver(copied: CopiedLog, folder: DataFolder, kep
   if (begunBy !== null && begunBy !== machine) throw new TakenOver(place, `machine ${begunBy} took over`);
 }
 
-/** Writes to one place; after an error, another one begins. */
-export class Shipper {
-  readonly place: Place;
-  readonly #folder: DataFolder;
-  readonly #partBytes: number;
-  #mayBeginAnew: boolean;
-  #isAnew: boolean;
-  /** The end that was read or written last; null: it must be read. */
-  #end: CopyEnd | null = null;
-  #readTo: ReadTo | null = null;
-  /** Its id, and where it is, once that was read. */
-  #copy = { copy: '', to: '' };
-  /** The change of access.db that the copy has; null: not known. */
-  #change: number | null = null;
+export type Shipper = ReturnType<typeof createShipper>;
 
-  /**
-   * `isAnew`: all of the log is written anew, because objects of the copy are damaged; `mayBeginAnew`: a new copy also where
-   * one was kept and none is; entries that are larger than `partBytes` are written in pieces.
-   */
-  constructor(
-    place: Place,
-    folder: DataFolder,
-    { isAnew = false, mayBeginAnew = false, partBytes = PART_BYTES } = {},
-  ) {
-    this.place = place;
-    this.#folder = folder;
-    this.#isAnew = isAnew;
-    this.#mayBeginAnew = mayBeginAnew;
-    this.#partBytes = partBytes;
-  }
+/**
+ * Writes to one place; after an error, another one begins.
+ *
+ * `isAnew`: all of the log is written anew, because objects of the copy are damaged; `mayBeginAnew`: a new copy also where
+ * one was kept and none is; entries that are larger than `partBytes` are written in pieces.
+ */
+export function createShipper(
+  place: Place,
+  folder: DataFolder,
+  { isAnew = false, mayBeginAnew = false, partBytes = PART_BYTES } = {},
+) {
+  /** The end that was read or written last; null: it must be read. */
+  let known: CopyEnd | null = null;
+  let shippedTo: ReadTo | null = null;
+  /** Its id, once that was read. */
+  let copy = '';
+  /** The change of access.db that the copy has; null: not known. */
+  let change: number | null = null;
 
   /**
    * @param access the state of access.db, found before `end` was: a removal that it no longer has open is in the log
@@ -122,73 +105,71 @@ export class Shipper {
    * @throws Unreachable; Refused `failed` if the copy is not an earlier state of this installation; LogDamage if the log of
    *   this machine is damaged, or the end of the copy is, and another machine may have written it
    */
-  async ship(access: FoundCopy, end: Mark | null): Promise<void> {
+  async function ship(access: FoundCopy, end: Mark | null): Promise<void> {
     if (access.kind !== 'sound')
       throw failed(
-        `${this.#folder.access} and its spare copy are damaged or missing. To see more: wirewatch verify`,
+        `${folder.access} and its spare copy are damaged or missing. To see more: wirewatch verify`,
       );
-    while (!(await this.#shipLog(end, access)));
-    if (this.#change === access.state.change) return;
-    await writeAccess(this.place, access);
-    this.#change = access.state.change;
+    while (!(await shipLog(end, access)));
+    if (change === access.state.change) return;
+    await writeAccess(place, access);
+    change = access.state.change;
   }
 
   /** @returns false: another process wrote meanwhile, and it must be tried again */
-  async #shipLog(to: Mark | null, access: SoundAccess): Promise<boolean> {
-    if (this.#end !== null) {
+  async function shipLog(to: Mark | null, access: SoundAccess): Promise<boolean> {
+    if (known !== null) {
       // Another machine may have taken the next number meanwhile, also where there is nothing to write; or a share is not
       // mounted any more.
-      const { generation, newest } = this.#end;
-      const there = await this.place.list(`log/${generation}/`, newest.replace('.zst', ''));
-      if (there.join() !== newest) this.#end = null;
+      const { generation, newest } = known;
+      const there = await place.list(`log/${generation}/`, newest.replace('.zst', ''));
+      if (there.join() !== newest) known = null;
     }
-    this.#end ??= await this.#findEnd(access);
+    known ??= await findEnd(access);
     if (to === null) return true;
-    const { first, last } = this.#end;
-    const own = listSegments(this.#folder.log)[0]?.firstEntry ?? 1;
+    const { first, last } = known;
+    const begin = listSegments(folder.log)[0]?.firstEntry ?? 1;
     // The log was compacted.
-    if (first !== null && (own > first || this.#isAnew))
-      this.#end = await this.#beginGeneration(this.#end, to);
-    else if ((last?.entry ?? 0) < to.entry) this.#end = await this.#shipAfter(this.#end, to);
-    return this.#end !== null;
+    if (first !== null && (begin > first || isAnew)) known = await beginGeneration(known, to);
+    else if ((last?.entry ?? 0) < to.entry) known = await shipAfter(known, to);
+    return known !== null;
   }
 
   /** @throws Refused `failed` if the copy has entries or changes that this machine lacks */
-  async #findEnd({ state, content }: SoundAccess): Promise<CopyEnd> {
-    const folder = this.#folder;
+  async function findEnd({ state, content }: SoundAccess): Promise<CopyEnd> {
     ensureRole(folder);
-    const copy = await requireOwn(this.place, folder, state.installation, this.#mayBeginAnew);
-    [this.#copy, this.#mayBeginAnew] = [{ copy, to: this.place.text }, false];
-    const copied = await findLog(this.place);
+    copy = await requireOwn(place, folder, state.installation, mayBeginAnew);
+    mayBeginAnew = false;
+    const copied = await findLog(place);
     const { generation, changes, objects } = copied;
     if (changes.length > 0) await deleteBefore(copied);
     // Where a snapshot has taken the place of its last entry, only the note tells whose it is.
     const kept = keptCopies(folder).get(copy)?.ids;
     const newest = objects.at(-1);
-    const last = newest === undefined ? null : await this.#lastIn(newest, kept ?? []);
+    const last = newest === undefined ? null : await lastIn(newest, kept ?? []);
     const found = last === null ? 'known' : placeOf(folder.log, last);
     if (found !== 'known' && (found !== 'before' || !kept?.includes(last?.id ?? ''))) {
       await refuseTakenOver(copied, folder, kept);
       throw left(
-        this.place,
-        `it is the copy of a later state of this installation, or of one that was discarded by a restore. To go on from that state, run: wirewatch restore ${this.place.text} --replace`,
+        place,
+        `it is the copy of a later state of this installation, or of one that was discarded by a restore. To go on from that state, run: wirewatch restore ${place.text} --replace`,
       );
     }
     // What the writer before a promotion still changed is not carried on.
-    if (!readRole(folder).promoted) await requireEarlierAccess(this.place, content);
+    if (!readRole(folder).promoted) await requireEarlierAccess(place, content);
     return { generation, newest: newest?.name ?? '', first: objects[0]?.first ?? null, last };
   }
 
   /** The last entry in the newest object. Where that is damaged, and this machine wrote it, all is written anew. */
-  async #lastIn({ name, first }: LogObject, noted: readonly string[]): Promise<Mark | null> {
+  async function lastIn({ name, first }: LogObject, noted: readonly string[]): Promise<Mark | null> {
     try {
-      return (await commitsIn(this.place, name)).at(-1) ?? null;
+      return (await commitsIn(place, name)).at(-1) ?? null;
     } catch (error) {
-      const own = commitsBackwards(this.#folder.log).find(({ id }) => noted.includes(id));
+      const own = commitsBackwards(folder.log).find(({ id }) => noted.includes(id));
       const isOwn = own !== undefined && own.entry >= first;
       // Another process may have put a larger object in its place meanwhile.
-      if (!isLogError(error) || !isOwn || (await this.place.read(name)) === null) throw error;
-      this.#isAnew = true;
+      if (!isLogError(error) || !isOwn || (await place.read(name)) === null) throw error;
+      isAnew = true;
       return own;
     }
   }
@@ -198,30 +179,30 @@ export class Shipper {
    * @param isDraft whether the generation is not in use yet
    * @returns where it ends then; null: another process wrote meanwhile
    */
-  async #shipAfter(begin: CopyEnd, to: Mark, isDraft = false): Promise<CopyEnd | null> {
+  async function shipAfter(begin: CopyEnd, to: Mark, isDraft = false): Promise<CopyEnd | null> {
     const { generation } = begin;
     let end = begin;
     let pieces: string[] = [];
-    for await (const { segment, first, frames, readTo } of this.#batches(begin.last, to)) {
+    for await (const { segment, first, frames, readTo } of batches(begin.last, to)) {
       let content: Uint8Array = Buffer.concat(frames);
       if (first === segment.firstEntry && pieces.length === 0 && end.last !== null)
-        await this.#mergeBefore(generation, segment, end.last);
+        await mergeBefore(generation, segment, end.last);
       if (readTo === null || pieces.length > 0) {
         pieces.push(`${pieceNames(generation, first)}${randomBytes(8).toString('hex')}.zst`);
-        await this.place.create(pieces.at(-1) ?? '', content).catch(async (error) => {
-          await discard(this.place, pieces);
+        await place.create(pieces.at(-1) ?? '', content).catch(async (error) => {
+          await discard(place, pieces);
           throw error;
         });
       }
       if (readTo === null) continue;
       const { last } = readTo;
-      if (!isDraft) noteKept(this.#folder, this.#copy, [end.last, last]);
+      if (!isDraft) noteKept(folder, { copy, to: place.text }, [end.last, last]);
       if (pieces.length > 0) content = pointerContent({ large: pieces });
-      if (!(await this.#claim(generation, first, content))) return null;
+      if (!(await claim(generation, first, content))) return null;
       // Those of earlier attempts. Where the claim is lost, an answer may be: then the part that has them is there.
-      if (pieces.length > 0) await discard(this.place, [pieceNames(generation, first)], pieces);
+      if (pieces.length > 0) await discard(place, [pieceNames(generation, first)], pieces);
       end = { generation, newest: partName(generation, first), first: end.first ?? first, last };
-      [this.#readTo, pieces] = [readTo, []];
+      [shippedTo, pieces] = [readTo, []];
     }
     return end;
   }
@@ -230,11 +211,11 @@ export class Shipper {
    * What objects get: whole entries of one segment, or a piece of them, behind which they go on.
    * @returns `first`: the first entry; `readTo`: where the last one ends; null: in a later piece
    */
-  async *#batches(after: Mark | null, to: Mark) {
+  async function* batches(after: Mark | null, to: Mark) {
     type Batch = { segment: Segment; first: number; frames: Buffer[]; bytes: number; readTo: ReadTo | null };
     let batch: Batch | null = null;
     let isInPieces = false;
-    for (const { segment, part } of entriesAfter(this.#folder.log, after, this.#readTo)) {
+    for (const { segment, part } of entriesAfter(folder.log, after, shippedTo)) {
       const { frame, commit } = part;
       if (batch !== null && batch.segment.path !== segment.path) {
         yield batch;
@@ -246,7 +227,7 @@ export class Shipper {
       batch.readTo = commit && { path: segment.path, last: commit, end: frame.end };
       if (batch.frames.length % FRAMES_A_TURN === 0) await nextTurn();
       const isEnd = commit !== null && commit.entry >= to.entry;
-      if (isEnd || batch.bytes >= this.#partBytes || (commit !== null && isInPieces)) {
+      if (isEnd || batch.bytes >= partBytes || (commit !== null && isInPieces)) {
         yield batch;
         isInPieces = commit === null;
         batch = isInPieces ? { ...batch, frames: [], bytes: 0 } : null;
@@ -257,20 +238,20 @@ export class Shipper {
   }
 
   /** Creates the next part. @returns false if it, or something beyond it, was there already */
-  async #claim(generation: string, first: number, content: Uint8Array): Promise<boolean> {
+  async function claim(generation: string, first: number, content: Uint8Array): Promise<boolean> {
     const name = partName(generation, first);
-    if (!(await this.place.create(name, content))) return false;
-    const beyond = await objectsFrom(this.place, generation, first);
+    if (!(await place.create(name, content))) return false;
+    const beyond = await objectsFrom(place, generation, first);
     return beyond.every((other) => other.name === name);
   }
 
   /** Makes one object of the parts of the closed segment before one; then the parts go. @param last its last entry */
-  async #mergeBefore(generation: string, { firstEntry }: Segment, last: Mark): Promise<void> {
-    const segment = listSegments(this.#folder.log).findLast((other) => other.firstEntry < firstEntry);
+  async function mergeBefore(generation: string, { firstEntry }: Segment, last: Mark): Promise<void> {
+    const segment = listSegments(folder.log).findLast((other) => other.firstEntry < firstEntry);
     if (segment === undefined) return;
     const begin = segment.firstEntry;
     const merged = mergedName(generation, begin, last.entry);
-    const objects = await objectsFrom(this.place, generation, begin);
+    const objects = await objectsFrom(place, generation, begin);
     const there = objects.filter((object) => object.first <= last.entry);
     // An earlier log with other segments was merged: two such objects must not overlap.
     if (there.some((object) => object.last !== null && object.name !== merged)) return;
@@ -278,26 +259,28 @@ export class Shipper {
     const newest = parts.at(-1);
     if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== begin) return;
     // Entries in pieces stay so: as one object they could be larger than memory.
-    const [piece] = await this.place.list(`large/${generation}/`, pieceNames(generation, begin));
+    const [piece] = await place.list(`large/${generation}/`, pieceNames(generation, begin));
     if (piece !== undefined && piece < pieceNames(generation, firstEntry)) return;
     // Where an earlier log had other segments, a part may reach beyond this one.
-    if ((await commitsIn(this.place, newest.name)).at(-1)?.id !== last.id) return;
-    await this.place.create(merged, await entriesOf(segment, last));
-    for (const { name } of parts) await this.place.delete(name);
+    if ((await commitsIn(place, newest.name)).at(-1)?.id !== last.id) return;
+    await place.create(merged, await entriesOf(segment, last));
+    for (const { name } of parts) await place.delete(name);
   }
 
   /** Writes the log beside the old objects, and then the part that leads to it. @returns null: the end must be read */
-  async #beginGeneration(old: CopyEnd, to: Mark): Promise<null> {
+  async function beginGeneration(old: CopyEnd, to: Mark): Promise<null> {
     const generation = generationAfter(old.generation);
     const begin = { generation, newest: '', first: null, last: null };
-    const made = await this.#shipAfter(begin, to, true).catch(async (error) => {
-      await discard(this.place, [`log/${generation}/`, `large/${generation}/`]);
+    const made = await shipAfter(begin, to, true).catch(async (error) => {
+      await discard(place, [`log/${generation}/`, `large/${generation}/`]);
       throw error;
     });
     if (made === null) return null;
-    noteKept(this.#folder, this.#copy, [old.last, made.last]);
-    const content = pointerContent({ generation, machine: readRole(this.#folder).machine });
-    if (await this.#claim(old.generation, (old.last?.entry ?? 0) + 1, content)) this.#isAnew = false;
+    noteKept(folder, { copy, to: place.text }, [old.last, made.last]);
+    const content = pointerContent({ generation, machine: readRole(folder).machine });
+    if (await claim(old.generation, (old.last?.entry ?? 0) + 1, content)) isAnew = false;
     return null;
   }
+
+  return { place, ship };
 }

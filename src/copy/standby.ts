@@ -13,7 +13,7 @@ import { waitForRoom } from '../ingest/threads/retry-pauses.ts';
 import { applyAfter } from '../log/apply-log.ts';
 import { encodeFrame } from '../log/frame.ts';
 import { commitsBackwards, findTail } from '../log/log-reader.ts';
-import { commitAfter, type LogWriter, logWriter } from '../log/log-writer.ts';
+import { commitAfter, logWriter } from '../log/log-writer.ts';
 import type { Recovered } from '../log/recover.ts';
 import { listSegments } from '../log/segment.ts';
 import { epochTimes, monthBeforeEnd } from '../log/version-epoch.ts';
@@ -93,7 +93,6 @@ async function follow(copy: CopySettings, folder: DataFolder, asked: Asked[], pa
   const { send, timer, stopped } = parts;
   const onDelivered = (first_position: number, delivered_at: number) =>
     send('delivered', { first_position, delivered_at });
-  const open = () => openPlace(copy.to, copy);
   const { db } = parts.recovered;
   let { log } = parts.recovered;
   let follower: Follower | null = null;
@@ -104,7 +103,7 @@ async function follow(copy: CopySettings, folder: DataFolder, asked: Asked[], pa
     let failure: string | null = null;
     try {
       // After a failure, the place may come back as another one.
-      follower ??= new Follower({ place: await open(), folder, now, onDelivered }, { db, log });
+      follower ??= createFollower(await openPlace(copy.to, copy), folder, { db, log }, now, onDelivered);
       await (promotion === undefined ? follower.turn() : follower.promote(promotion.by));
       promotion?.resolve();
       waitMs = SECOND_MS;
@@ -113,7 +112,7 @@ async function follow(copy: CopySettings, folder: DataFolder, asked: Asked[], pa
       // It is a matter of this machine: the thread begins again, and recovers. After a lost write, only a start knows what the
       // log has.
       if (isBehind(error) || isDamage(error) || isWriteLost(error)) throw error;
-      [log, follower] = [follower?.log ?? log, null];
+      [log, follower] = [follower?.log() ?? log, null];
       waitMs = Math.min(2 * waitMs, RETRY_MS_MAX);
       failure = error instanceof LogDamage ? `the copy is damaged: ${reasonOf(error)}` : reasonOf(error);
     }
@@ -121,7 +120,7 @@ async function follow(copy: CopySettings, folder: DataFolder, asked: Asked[], pa
     if (promotion === undefined) send('following', failure);
     if (!readRole(folder).promoted) await timer.sleep(waitMs);
   }
-  return follower?.log ?? log;
+  return follower?.log() ?? log;
 }
 
 /**
@@ -156,51 +155,40 @@ export async function beginEpoch(
   return { ...recovered, db: openDetections(folder.detections) };
 }
 
-export interface FollowOptions {
-  readonly place: Place;
-  readonly folder: DataFolder;
-  readonly now: Now;
-  /** Called for rows that became visible. */
-  readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
-}
+export type Follower = ReturnType<typeof createFollower>;
 
-/** Follows one place; after an error, another one begins. */
-export class Follower {
-  readonly #options: FollowOptions;
-  readonly #db: Recovered['db'];
-  /** That of this machine; another one after a new generation. */
-  log: LogWriter;
+/** Follows one place; after an error, another one begins. @param onDelivered called for rows that became visible */
+export function createFollower(
+  place: Place,
+  folder: DataFolder,
+  { db, log }: Pick<Recovered, 'db' | 'log'>,
+  now: Now,
+  onDelivered: (firstPosition: number, deliveredAtMs: number) => void,
+) {
   /** Null: it must be found. */
-  #generation: string | null = null;
+  let generation: string | null = null;
   /** The change of access.db that was read last. */
-  #change = 0;
-
-  constructor(options: FollowOptions, { db, log }: Pick<Recovered, 'db' | 'log'>) {
-    this.#options = options;
-    this.#db = db;
-    this.log = log;
-  }
+  let knownChange = 0;
 
   /**
    * Applies what is new.
    * @throws Unreachable; Refused `failed` if the copy is of another installation, or lacks what this machine has; LogDamage
    *   if it is damaged; DatabaseBehind if detections.db must be made anew from the log, which is complete then
    */
-  async turn(): Promise<void> {
-    const { place, folder } = this.#options;
+  async function turn(): Promise<void> {
     // What comes behind the promotion of this machine is of another one, which took over.
     if (readRole(folder).promoted) return;
     const change = await copiedChange(place);
     // A share that is not mounted looks like a copy of which nothing is new.
     if (change === 0) throw failed(`${place.text} contains no copy. If it is a share or a disk, mount it.`);
     // An earlier turn may have failed before it had applied all.
-    await this.#applyRest();
-    await this.#readEntries();
+    await applyRest();
+    await readEntries();
     // Not a newer one: what it says is in a log that was not read yet.
-    if (change > this.#change) await this.#readAccess(change);
+    if (change > knownChange) await readAccess(change);
     // As on the writer at rest: what was removed stays in no file.
-    checkpoint(this.#db);
-    this.#notePromotion();
+    checkpoint(db);
+    notePromotion();
   }
 
   /**
@@ -208,10 +196,9 @@ export class Follower {
    * read by now. Its id was noted before it was written: a clone of this data folder, which has the same machine's id, does
    * not take it for its own.
    */
-  #notePromotion(): void {
-    const { folder } = this.#options;
+  function notePromotion(): void {
     const note = readRole(folder);
-    const { entry = 0, id = '', operation } = this.log.last ?? {};
+    const { entry = 0, id = '', operation } = log.last ?? {};
     if (operation?.kind !== PROMOTE || operation.machine !== note.machine || note.promoted) return;
     if (![...keptCopies(folder).values()].some(({ ids }) => ids.includes(id))) return;
     const epoch_due = typeof operation.epoch === 'number' ? operation.epoch : null;
@@ -222,34 +209,32 @@ export class Follower {
   }
 
   /** Becomes the writer. @param by who asked @throws as {@link turn}; Refused `failed` if another machine always writes */
-  async promote(by: object): Promise<void> {
-    const { place, folder, now } = this.#options;
+  async function promote(by: object): Promise<void> {
     for (let tries = 0; ; tries += 1) {
-      await this.turn();
+      await turn();
       const { machine, promoted } = readRole(folder);
       // By the entry of this attempt, or of an earlier one that was interrupted.
       if (promoted) return;
       if (tries === PROMOTE_TRIES)
         throw failed('the writer is alive and faster: stop it first, then run wirewatch promote again.');
-      const operation = { kind: PROMOTE, machine, epoch: this.#nextEpoch(), ...by };
-      const commit = commitAfter(this.log.last, operation, now());
+      const operation = { kind: PROMOTE, machine, epoch: nextEpoch(), ...by };
+      const commit = commitAfter(log.last, operation, now());
       const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
       const { copy = '' } = (await ownerOf(place)) ?? {};
-      noteKept(folder, { copy, to: place.text }, [this.log.last, commit]);
-      await place.create(partName(this.#generation ?? FIRST_GENERATION, commit.entry), content);
+      noteKept(folder, { copy, to: place.text }, [log.last, commit]);
+      await place.create(partName(generation ?? FIRST_GENERATION, commit.entry), content);
     }
   }
 
   /** Beyond all begun ones, or given to a machine whose end is lost; null: all that the old writer showed is in the copy. */
-  #nextEpoch(): number | null {
-    if (waitsForCopy(this.#db)) return null;
-    const commits = commitsBackwards(this.#options.folder.log);
+  function nextEpoch(): number | null {
+    if (waitsForCopy(db)) return null;
+    const commits = commitsBackwards(folder.log);
     const given = commits.find(({ operation }) => operation.kind === PROMOTE)?.operation.epoch;
-    return Math.max(Number(given ?? 0), epochTimes(this.#db).length) + 1;
+    return Math.max(Number(given ?? 0), epochTimes(db).length) + 1;
   }
 
-  async #readAccess(change: number): Promise<void> {
-    const { place, folder } = this.#options;
+  async function readAccess(change: number): Promise<void> {
     const { state, content } = await readCopiedAccess(place, change);
     const found = findAccess(folder);
     if (found.kind === 'sound') await requireOwn(place, folder, found.state.installation);
@@ -260,14 +245,12 @@ export class Follower {
       await incoming.backup(folder.access);
       renewSpare(folder);
     }
-    this.#change = state.change;
+    knownChange = state.change;
   }
 
-  async #readEntries(): Promise<void> {
-    const { place, folder, now, onDelivered } = this.#options;
-    const { log } = folder;
-    const known = this.#generation;
-    const end = this.log.last;
+  async function readEntries(): Promise<void> {
+    const known = generation;
+    const end = log.last;
     const own = end?.entry ?? 0;
     if (known !== null && (await objectsFrom(place, known, own + 1)).length === 0) return;
     const copied = await findLog(place, known ?? FIRST_GENERATION);
@@ -276,37 +259,44 @@ export class Follower {
     const isOther = known !== copied.generation;
     // An earlier writer may have more than it wrote there.
     if (isOther && end !== null && !isBehind && !(await hasEntry(copied, end))) throw lacksOwn(place);
-    const [begin] = listSegments(log);
+    const [begin] = listSegments(folder.log);
     // The log was compacted.
     if (isBehind || (isOther && begin !== undefined && begin.firstEntry < first)) {
-      this.log.close();
+      log.close();
       // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
-      await takeLog(copied, log, () => rewrite(this.#db));
-      this.log = logWriter({ folder: log }, findTail(log));
-      if ((readLogMark(this.#db)?.entry ?? 0) < first)
+      await takeLog(copied, folder.log, () => rewrite(db));
+      log = logWriter({ folder: folder.log }, findTail(folder.log));
+      if ((readLogMark(db)?.entry ?? 0) < first)
         throw new DatabaseBehind('detections.db is older than the log of the copy, which was compacted');
-      await this.#applyRest();
+      await applyRest();
     }
-    this.#generation = copied.generation;
+    generation = copied.generation;
     try {
-      for await (const part of entriesIn(copied, this.log.last)) this.log.adopt(part);
+      for await (const part of entriesIn(copied, log.last)) log.adopt(part);
     } finally {
-      this.log.rollback();
+      log.rollback();
     }
-    await this.#applyRest();
+    await applyRest();
     // The writer knows the time of a delivery only with its next entry: until then it is that of applying.
     const sql = 'SELECT first_position FROM delivery WHERE delivered_at IS NULL';
-    const position = this.#db.prepare<[], number>(sql).pluck().get();
+    const position = db.prepare<[], number>(sql).pluck().get();
     if (position !== undefined) onDelivered(position, now());
   }
 
   /** Applies what the log has, and the database does not yet. */
-  async #applyRest(): Promise<void> {
-    if ((readLogMark(this.#db)?.entry ?? 0) >= (this.log.last?.entry ?? 0)) return;
+  async function applyRest(): Promise<void> {
+    if ((readLogMark(db)?.entry ?? 0) >= (log.last?.entry ?? 0)) return;
     // Durable in the log before the database has it.
-    this.log.sync();
-    await applyAfter(this.#db, { ...this.#options, onProgress() {}, between: () => nextTurn() });
+    log.sync();
+    await applyAfter(db, { folder, onProgress() {}, between: () => nextTurn() });
   }
+
+  return {
+    /** That of this machine; another one after a new generation. */
+    log: () => log,
+    turn,
+    promote,
+  };
 }
 
 /** Changes access.db, and its spare copy. @throws SQLite's and the file system's errors */

@@ -7,6 +7,11 @@ import { SCHEMAS } from './schemas.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
+/** Without 408 and 431, which use the code of the closest error. */
+const ERROR_ROWS = Object.entries(PROBLEMS).map(
+  ([code, { status, title, action }]) => `| \`${code}\` | ${status} | ${title} | ${action} |`,
+);
+
 const DESCRIPTION = `Reports where a news agency's stories and photos were found.
 
 All times are ISO 8601 in UTC with a trailing \`Z\`. A field that the content type does not have is absent; an unknown value is null. Every response carries \`X-Request-Id\` and \`Cache-Control\`. A trailing slash never matches a path. Clients must ignore unknown members: later versions may add some.
@@ -15,15 +20,9 @@ An unknown path returns 404, and a wrong method returns 405 with \`Allow\`, both
 
 Errors are problem documents (RFC 9457), except OAuth 2.0 errors at the token endpoint. The last path segment of \`type\` is the error code: test that, not \`title\` or \`detail\`.
 
-${errorTable()}`;
-
-/** Without 408 and 431, which use the code of the closest error. */
-function errorTable(): string {
-  const rows = Object.entries(PROBLEMS).map(
-    ([code, { status, title, action }]) => `| \`${code}\` | ${status} | ${title} | ${action} |`,
-  );
-  return ['| Code | Status | Title | What to do |', '|---|---|---|---|', ...rows].join('\n');
-}
+| Code | Status | Title | What to do |
+|---|---|---|---|
+${ERROR_ROWS.join('\n')}`;
 
 const TAGS = [
   { name: 'Detections', description: 'Read detections by period, by id, or as a stream of changes.' },

@@ -40,6 +40,18 @@ const RATE: Readonly<Record<string, Omit<Header, 'required'>>> = {
   'RateLimit-Reset': { description: 'Seconds until the limit resets.', schema: text('^\\d+$') },
 };
 
+const rateHeaders = (rate: RateHeaders): Headers =>
+  rate === 'never' ? {} : mapped(RATE, (kind) => ({ required: rate === 'always', ...kind }));
+
+const commonHeaders = (cacheControl: string): Headers => ({
+  'X-Request-Id': header(
+    Type.String({ format: 'uuid' }),
+    'Identifies the request. Quote it when you report a problem.',
+  ),
+  'Cache-Control': header(Type.Literal(cacheControl), 'Whether and how long the response may be cached.'),
+  Vary: optional(text(), 'Request headers that the response depends on: `Accept-Encoding`, `Origin`.'),
+});
+
 /** Responses over 1 KiB and without an entity tag are compressed if the client accepts it (http/encoding.ts). */
 const COMPRESSED: Headers = {
   'Content-Encoding': optional(
@@ -126,12 +138,7 @@ function success(answer: Success, rate: RateHeaders, common: Headers): Response 
 }
 
 /** @param codes of one status; @param headers besides those of every problem; @param own what the example changes */
-function problem(
-  codes: readonly ProblemCode[],
-  rate: RateHeaders,
-  headers: Headers = {},
-  own: Partial<Problem> = {},
-): Response {
+function problem(codes: ProblemCode[], rate: RateHeaders, headers: Headers = {}, own: Partial<Problem> = {}) {
   const example = (code: ProblemCode) =>
     JSON.parse(problemAnswer({ code, detail: PROBLEMS[code].example, ...own }, REQUEST_ID, EXAMPLE_URL).body);
   const examples = Object.fromEntries(codes.map((code) => [code, { value: example(code) }]));
@@ -140,23 +147,6 @@ function problem(
     headers: { ...commonHeaders('no-store'), ...rateHeaders(rate), ...headers },
     content: { [PROBLEM_CONTENT_TYPE]: { schema: ref('Problem'), examples } },
   };
-}
-
-function commonHeaders(cacheControl: string): Headers {
-  return {
-    'X-Request-Id': header(
-      Type.String({ format: 'uuid' }),
-      'Identifies the request. Quote it when you report a problem.',
-    ),
-    'Cache-Control': header(Type.Literal(cacheControl), 'Whether and how long the response may be cached.'),
-    Vary: optional(text(), 'Request headers that the response depends on: `Accept-Encoding`, `Origin`.'),
-  };
-}
-
-function rateHeaders(rate: RateHeaders): Headers {
-  if (rate === 'never') return {};
-  const required = rate === 'always';
-  return mapped(RATE, (kind) => ({ required, ...kind }));
 }
 
 /** As the document prints it, with its path and method. */

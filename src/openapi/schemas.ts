@@ -32,9 +32,6 @@ const FORMS: Readonly<Record<string, (contentType: ContentType) => TSchema>> = {
   classification: () => ref('Classification'),
 };
 
-/** Objects with the same members for both content types: one schema. */
-const COMMON_OBJECTS = new Set<string>(['article.publisher']);
-
 /** Objects and enumerations of a detection as named schemas: generators of clients make named types of them. */
 function detectionParts(): Record<string, TSchema> {
   const parts: Record<string, TSchema> = {
@@ -60,10 +57,10 @@ function detectionParts(): Record<string, TSchema> {
 const bandName = (contentType: ContentType): string =>
   bandsOf(contentType).length === BANDS.length ? 'Band' : `${pascalCase(contentType)}Band`;
 
-/** `TextSource`, `ImageSource`; `Publisher`. */
+/** `TextSource`, `ImageSource`; `Publisher`, which has the same members for both content types. */
 function partName(path: string, contentType: ContentType): string {
   const name = pascalCase(path.split('.').at(-1) ?? '');
-  return COMMON_OBJECTS.has(path) ? name : `${pascalCase(contentType)}${name}`;
+  return path === 'article.publisher' ? name : `${pascalCase(contentType)}${name}`;
 }
 
 const fieldsOf = (contentType: ContentType): Field[] =>

@@ -4,6 +4,10 @@ import { DATA_GAP_AGE_MAX_MS, DATA_GAPS_MAX } from '../limits/api-limits.ts';
 import { type Database, preparedOnce } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 
+/** Export names are constants; the plan is the same as with bound values. */
+const newestDone = (contentType: ContentType) => `(SELECT max(window_start) FROM export_window
+      WHERE export = '${TYPE_RULES[contentType].export}' AND status = 'done')`;
+
 export const STREAM_HEAD = `
   SELECT (SELECT max(position) FROM stream) AS head,
     ${CONTENT_TYPES.map((contentType) => `${newestDone(contentType)} AS ${contentType}`).join(',\n    ')}`;
@@ -36,14 +40,13 @@ export function asOfMs({ newest_done_ms }: StreamHead, contentTypes: readonly Co
 export const formatAsOf = (asOf: number | null, nowMs: number): string | null =>
   asOf === null ? null : formatMs(Math.min(asOf, nowMs));
 
-/** Export names are constants; the plan is the same as with bound values. */
-function newestDone(contentType: ContentType): string {
-  return `(SELECT max(window_start) FROM export_window
-      WHERE export = '${TYPE_RULES[contentType].export}' AND status = 'done')`;
-}
-
 export const GAP_STATUSES = ['missing', 'abandoned', 'failed'] as const;
 type GapStatus = (typeof GAP_STATUSES)[number];
+
+const gapsOf = (status: GapStatus) => `SELECT window_start, status FROM (
+    SELECT window_start, status FROM export_window
+    WHERE export = @export AND status = '${status}' AND window_start BETWEEN @from AND @to
+    ORDER BY window_start DESC LIMIT @limit)`;
 
 /** Each status by itself, as the index has them: at most @limit rows of each are read, even of a silent export. */
 export const DATA_GAPS = `
@@ -53,18 +56,10 @@ export const DATA_GAPS = `
 const dataGaps = preparedOnce<{ window_start: number; status: GapStatus }>(DATA_GAPS);
 
 /** Export windows that have contributed no detections: newest first, of the last 90 days, at most 200. */
-export function readDataGaps(db: Database, contentType: ContentType, nowMs: number) {
-  return dataGaps(db).all({
+export const readDataGaps = (db: Database, contentType: ContentType, nowMs: number) =>
+  dataGaps(db).all({
     export: TYPE_RULES[contentType].export,
     from: nowMs - DATA_GAP_AGE_MAX_MS,
     to: nowMs,
     limit: DATA_GAPS_MAX,
   });
-}
-
-function gapsOf(status: GapStatus): string {
-  return `SELECT window_start, status FROM (
-    SELECT window_start, status FROM export_window
-    WHERE export = @export AND status = '${status}' AND window_start BETWEEN @from AND @to
-    ORDER BY window_start DESC LIMIT @limit)`;
-}

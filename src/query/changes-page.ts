@@ -29,13 +29,9 @@ import { checkHead, checkPlaces, checkScanned, edgesAt, isCheckedHead } from './
 /** At most twenty streams. */
 export type ChangesQuery = PageQuery & Readonly<{ start: StreamStart; recentDeliveries: RecentDeliveries }>;
 
-export interface ChangesPage extends StreamPosition {
-  /** JSON texts of the rows, with commas between them. */
-  readonly data: Buffer;
-  readonly rows: number;
-  readonly has_more: boolean;
-  readonly as_of_ms: number | null;
-}
+/** `data`: JSON texts of the rows, with commas between them. */
+export type ChangesPage = StreamPosition &
+  Readonly<{ data: Buffer; rows: number; has_more: boolean; as_of_ms: number | null }>;
 
 type Query = Stored<ChangesQuery>;
 
@@ -150,11 +146,10 @@ function rowsAfter(streams: number, columns: string, conditions = ''): string {
 }
 
 /** The page as one text: nothing is parsed, and no row becomes an object. */
-function textOf(page: string, further = ''): string {
-  return `SELECT CAST(group_concat(body, ',') AS BLOB) AS data, max(page.position) AS last,
+const textOf = (page: string, further = '') => `
+    SELECT CAST(group_concat(body, ',') AS BLOB) AS data, max(page.position) AS last,
       count(*) AS rows, ${sealsSql('body', 'checksum')}${further}
     ${page}`;
-}
 
 /**
  * SQLite merges the index entries of the streams: it neither sorts nor reads beyond the limit, except for one row of each
@@ -171,9 +166,8 @@ export function pageTextSql(streams: number, conditions: string): string {
 export const RANGE_TEXT = textOf('FROM stream_row AS page WHERE place > @low AND place <= @high');
 
 /** The last raw row that a page may read; no row when there are fewer. */
-export function scanBoundSql(streams: number): string {
-  return `SELECT position FROM (${rowsAfter(streams, 'position')} ORDER BY position) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
-}
+export const scanBoundSql = (streams: number): string =>
+  `SELECT position FROM (${rowsAfter(streams, 'position')} ORDER BY position) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
 
 /** The number of raw rows that a page has read. */
 export const rawRowsSql = (streams: number): string =>

@@ -55,20 +55,11 @@ export function createStreamCursors(secret: Buffer) {
   };
 }
 
-/** The last detection before a page of a period. */
-export interface PeriodPlace {
-  /** Epoch seconds: its `first_detected_at`. */
-  readonly second: number;
-  readonly id: string;
-}
+/** The last detection before a page of a period. `second`: its `first_detected_at`, epoch seconds. */
+export type PeriodPlace = Readonly<{ second: number; id: string }>;
 
-export interface PeriodWalk {
-  /** The period that was resolved for the first page. */
-  readonly period: Period;
-  /** The name that its answers show. */
-  readonly time_zone: string;
-  readonly place: PeriodPlace;
-}
+/** `period`: as it was resolved for the first page; `time_zone`: the name that its answers show. */
+export type PeriodWalk = Readonly<{ period: Period; time_zone: string; place: PeriodPlace }>;
 
 const SIGNATURE_BYTES = 16;
 const HASH_CHARACTERS = 32;

@@ -16,10 +16,9 @@ const BODY = 'coalesce(rescored.body, row.body)';
 const CHECKSUM = 'coalesce(rescored.checksum, row.checksum)';
 
 /** @param table has the column `place` of a detection */
-export function detectionTables(table: string): string {
-  return `${table} CROSS JOIN stream_row AS row ON row.place = ${table}.place
+export const detectionTables = (table: string) => `
+    ${table} CROSS JOIN stream_row AS row ON row.place = ${table}.place
     LEFT JOIN rescored ON rescored.place = ${table}.place`;
-}
 
 /** Aggregates for {@link detectionsOf}. */
 export const DETECTIONS_COLUMNS = `CAST(group_concat(${BODY}, ',') AS BLOB) AS data,

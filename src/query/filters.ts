@@ -22,12 +22,11 @@ export const SCHEMA_VERSION = 'v1';
 const NUMBER = integer(1, NUMBER_MAX);
 /** The place of a band among all: what the tables of detections store. */
 const BAND = choice(Object.fromEntries(BANDS.map((band, step) => [band, step])), Type.Ref('Band'));
-const PROJECTION = single(parseFields, 'be a comma-separated list of paths', Type.String({ minLength: 1 }));
 
 /** Parameters of every detection endpoint. */
 export const VIEW_PARAMETERS = {
   fields: {
-    ...PROJECTION,
+    ...single(parseFields, 'be a comma-separated list of paths', Type.String({ minLength: 1 })),
     description: `Comma-separated list of detection paths. A path is a field, or an object that is returned with all its fields. \`id\` and \`version\` are always returned; the schemas of detections show them without this parameter, with every member. Paths: ${[...KNOWN_PATHS].join(', ')}`,
     example: 'first_detected_at,strength,article.url',
   },
@@ -38,7 +37,6 @@ export const VIEW_PARAMETERS = {
   },
 } satisfies DocumentedTable;
 
-/** The parameters of the schema endpoint. */
 export const SCHEMA_PARAMETERS = { schema_version: VIEW_PARAMETERS.schema_version };
 
 /** Which streams are read; null: all that the key can read. */
@@ -115,6 +113,13 @@ type SqlValue = number | string;
 
 export type FilterSql = ReturnType<typeof filterSql>;
 
+const isIn = (column: string, parameter: string) =>
+  `${column} IN (SELECT value FROM json_each(@${parameter}))`;
+
+/** Keeps rows without a value. */
+const isNotIn = (column: string, parameter: string) =>
+  `(${column} IS NULL OR NOT ${isIn(column, parameter)})`;
+
 const CONDITIONS: readonly (readonly [name: keyof DetectionFilters, condition: string])[] = [
   ['publisher_id', isIn('publisher_id', 'publisher_id')],
   ['exclude_publisher_id', isNotIn('publisher_id', 'exclude_publisher_id')],
@@ -153,15 +158,6 @@ export function filterSql(filters: DetectionFilters) {
 function boundOf(value: SqlValue | boolean | readonly SqlValue[]): SqlValue {
   if (typeof value === 'boolean') return value ? 1 : 0;
   return typeof value === 'object' ? JSON.stringify(value) : value;
-}
-
-function isIn(column: string, parameter: string): string {
-  return `${column} IN (SELECT value FROM json_each(@${parameter}))`;
-}
-
-/** Keeps rows without a value. */
-function isNotIn(column: string, parameter: string): string {
-  return `(${column} IS NULL OR NOT ${isIn(column, parameter)})`;
 }
 
 /** Those that both lists of detections take. */

@@ -11,12 +11,8 @@ import { AHEAD_MS_MAX, SECOND_MS } from '../time.ts';
 import { type DetectionFilters, filterSql, type StreamSelection } from './filters.ts';
 import { type StoredStream, storedStreams } from './stored-streams.ts';
 
-export interface StreamRow extends StoredText {
-  readonly position: number;
-  readonly version: number;
-  /** JSON text, with the mark for the base address. */
-  readonly body: string;
-}
+/** `body`: JSON text, with the mark for the base address. */
+export type StreamRow = StoredText & Readonly<{ position: number; version: number; body: string }>;
 
 /** Rows that one call scans. */
 const SCANNED_MAX = 10_000;
@@ -37,8 +33,8 @@ const SELECT_NEWEST_PLACE = 'SELECT place, first_detected_at FROM detection WHER
  * The newest rows that pass the filters, newest first. Only the `limit` streams with the newest rows are read: without
  * filters these have all of them.
  */
-export function newestRows(db: Database, wanted: StreamSelection & DetectionFilters, limit: number) {
-  return reading(db, () => {
+export const newestRows = (db: Database, wanted: StreamSelection & DetectionFilters, limit: number) =>
+  reading(db, () => {
     const streams = knownStreams(db, wanted)
       .sort((a, b) => b.position - a.position)
       .slice(0, limit);
@@ -49,7 +45,6 @@ export function newestRows(db: Database, wanted: StreamSelection & DetectionFilt
     rows.forEach(requireChecksum);
     return rows.sort((a, b) => b.position - a.position).slice(0, limit);
   });
-}
 
 /** Places that a search for versions has not scanned yet. */
 export type VersionSpan = Readonly<Record<'low' | 'high', number>>;

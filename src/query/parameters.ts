@@ -20,10 +20,8 @@ export interface Parameter<Value = unknown> {
 }
 
 /** A parameter of the API, as the OpenAPI document shows it. */
-export interface DocumentedParameter<Value = unknown> extends Parameter<Value> {
-  readonly description: string;
-  readonly example: unknown;
-}
+export type DocumentedParameter<Value = unknown> = Parameter<Value> &
+  Readonly<{ description: string; example: unknown }>;
 
 export type ParameterTable = Readonly<Record<string, Parameter>>;
 
@@ -103,7 +101,8 @@ function parseParameters(raw: string, table: ParameterTable): Map<string, string
     if (value === '') throw invalid(`${name}: must not be empty`);
     const values = parameters.get(name);
     if (values !== undefined && !parameter.isList) throw invalid(`${name}: must not be repeated`);
-    const items = parameter.isList ? listItems(name, value) : [value];
+    const items = parameter.isList ? value.split(',') : [value];
+    if (items.includes('')) throw invalid(`${name}: must not contain an empty value`);
     if (values === undefined) parameters.set(name, items);
     else for (const item of items) values.push(item);
   }
@@ -112,12 +111,6 @@ function parseParameters(raw: string, table: ParameterTable): Map<string, string
 
 /** @param detail begins with the parameter's name */
 export const invalid = (detail: string) => new Refused('invalid_request', detail);
-
-function listItems(name: string, value: string): string[] {
-  const items = value.split(',');
-  if (items.includes('')) throw invalid(`${name}: must not contain an empty value`);
-  return items;
-}
 
 /** Percent-decodes a name or value; `+` is a space. @param what it is, for the error */
 export function decode(raw: string, what: string): string {

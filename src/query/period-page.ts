@@ -33,13 +33,9 @@ import {
   streamValues,
 } from './stored-streams.ts';
 
-/** At most eight streams. */
-export interface PeriodQuery extends PageQuery {
-  readonly sort: PeriodSort;
-  readonly period: Period;
-  /** The last detection of the previous page; null for the first page. */
-  readonly after: PeriodPlace | null;
-}
+/** At most eight streams. `after`: the last detection of the previous page; null for the first page. */
+export type PeriodQuery = PageQuery &
+  Readonly<{ sort: PeriodSort; period: Period; after: PeriodPlace | null }>;
 
 /** Sort before and after every id. */
 const FIRST_ID = '';
@@ -47,12 +43,8 @@ const LAST_ID = '~';
 
 type Query = Stored<PeriodQuery>;
 
-/** What a page can read, in the direction of reading. */
-interface Span {
-  readonly start: PeriodPlace;
-  /** The first second after the period. */
-  readonly end: number;
-}
+/** What a page can read, in the direction of reading. `end`: the first second after the period. */
+type Span = Readonly<{ start: PeriodPlace; end: number }>;
 
 /**
  * @param scanRowsMax raw rows that a page with filters may read
@@ -165,17 +157,17 @@ export function pageSql(sort: PeriodSort, parts: readonly PagePart[], streams: n
     FROM (${arms.join(' UNION ALL ')} ${order}) AS ${detectionTables('page')}`;
 }
 
+/** Rows of the rest of a second, and of whole seconds. */
+const restAndWhole = (streams: number, columns: string) =>
+  [AFTER, BETWEEN].map((where) => union(streams, columns, where)).join(' UNION ALL ');
+
 /** The second of the row after `@skipped` others; the order within a second does not matter. */
-export function secondAtSql(sort: PeriodSort, streams: number): string {
-  const arms = [AFTER, BETWEEN].map((where) => union(streams, 'first_detected_at AS second', where));
-  return `SELECT second FROM (${arms.join(' UNION ALL ')} ORDER BY second ${DIRECTION[sort]}) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
-}
+export const secondAtSql = (sort: PeriodSort, streams: number): string =>
+  `SELECT second FROM (${restAndWhole(streams, 'first_detected_at AS second')} ORDER BY second ${DIRECTION[sort]}) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
 
 /** The number of rows in the rest of a second and in whole seconds. */
-export function rowsBeforeSql(streams: number): string {
-  const counts = [AFTER, BETWEEN].map((where) => union(streams, 'count(*) AS rows', where));
-  return `SELECT sum(rows) AS rows FROM (${counts.join(' UNION ALL ')})`;
-}
+export const rowsBeforeSql = (streams: number): string =>
+  `SELECT sum(rows) AS rows FROM (${restAndWhole(streams, 'count(*) AS rows')})`;
 
 /** The id of the row after `@skipped` others of its second. */
 export const idAtSql = (streams: number): string =>

@@ -30,12 +30,6 @@ const END = {
   required: END_EXPECTED,
 };
 
-const TIME_ZONE = single(
-  (name) => (zoneName(name) === null ? null : name),
-  'be an IANA time zone name such as Europe/Berlin',
-  Type.String({ minLength: 1 }),
-);
-
 /** `time_zone` is kept as written; `cursor` is decoded with the hash of the whole request. */
 export const PERIOD_PARAMETERS = {
   from: {
@@ -50,7 +44,11 @@ export const PERIOD_PARAMETERS = {
     example: '2026-11-30',
   },
   time_zone: {
-    ...TIME_ZONE,
+    ...single(
+      (name) => (zoneName(name) === null ? null : name),
+      'be an IANA time zone name such as Europe/Berlin',
+      Type.String({ minLength: 1 }),
+    ),
     description:
       "IANA time zone for dates. Default: the subscription's own time zone when the request covers exactly one subscription, otherwise UTC.",
     example: 'Europe/Berlin',
@@ -127,7 +125,4 @@ function hashOf(account: string, asked: ValuesOf<typeof PERIOD_PARAMETERS>): str
   ]);
 }
 
-function compare(a: number | string, b: number | string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
-}
+const compare = (a: number | string, b: number | string) => Number(a > b) - Number(a < b);

@@ -4,13 +4,8 @@ import { isObject } from '../is-object.ts';
 import { releaseMemory } from '../release-memory.ts';
 import { invalid, shown } from './parameters.ts';
 
-/** Dotted paths. */
-export interface Projection {
-  /** The requested ones: a field, or an object that is returned complete. */
-  readonly whole: ReadonlySet<string>;
-  /** The objects that hold some of them. */
-  readonly parts: ReadonlySet<string>;
-}
+/** Dotted paths. `whole`: the requested fields, and objects that are returned complete; `parts`: objects that hold some. */
+export type Projection = Readonly<Record<'whole' | 'parts', ReadonlySet<string>>>;
 
 type JsonObject = Record<string, unknown>;
 

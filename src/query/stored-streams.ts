@@ -40,6 +40,13 @@ export type Stored<Query extends PageQuery> = Omit<Query, 'streams'> & {
 
 export const NO_ROWS = { data: Buffer.alloc(0), rows: 0 };
 
+/**
+ * A bound number that does not influence the query plan. SQLite reads a bare parameter after LIMIT, or compared with the
+ * first column of an index, to choose the plan, and compiles the statement again each time it is bound. For a page over
+ * eight streams that took as long as reading it. It does not do so for a sum.
+ */
+export const asItComes = (parameter: string): string => `(${parameter} + 0)`;
+
 /** Found by the index, read from the table: if the names differ, one of them is damaged. */
 export const FIND_STREAM = `
   SELECT stream.ordinal AS ordinal, stream.subscription_id AS subscription_id, stream.content_type AS content_type,
@@ -89,15 +96,6 @@ export function checkStreams(db: Database): number {
 
 const SHAPES_MAX = 100;
 
-/**
- * A bound number that does not influence the query plan. SQLite reads a bare parameter after LIMIT, or compared with the
- * first column of an index, to choose the plan, and compiles the statement again each time it is bound. For a page over
- * eight streams that took as long as reading it. It does not do so for a sum.
- */
-export function asItComes(parameter: string): string {
-  return `(${parameter} + 0)`;
-}
-
 /** A piece of SQL for each stream. @param arm receives an expression of the stream's ordinal */
 export const streamArms = (streams: number, arm: (ordinal: string) => string): string[] =>
   Array.from({ length: streams }, (_, index) => arm(asItComes(`@stream${index}`)));
@@ -110,9 +108,8 @@ export function streamValues(streams: readonly { readonly ordinal: number }[]): 
 }
 
 /** Prepared statements, cached for each database. @param render by what they differ in, such as the number of streams */
-export function statementsOf<Row, Shape extends readonly unknown[]>(
-  render: (...shape: Shape) => string,
-): (db: Database, ...shape: Shape) => Statement<Row> {
+export function statementsOf<Row, Shape extends readonly unknown[]>(render: (...shape: Shape) => string) {
   const byShape = new BoundedMap<string, (db: Database) => Statement<Row>>(SHAPES_MAX);
-  return (db, ...shape) => getOrMake(byShape, shape.join(' '), () => preparedOnce<Row>(render(...shape)))(db);
+  return (db: Database, ...shape: Shape) =>
+    getOrMake(byShape, shape.join(' '), () => preparedOnce<Row>(render(...shape)))(db);
 }

@@ -60,11 +60,10 @@ export function checkScanned(rows: number, from: Edges, to: Edges): void {
   if (rows !== rowsBetween(from, to)) throw incomplete(rows, from, to);
 }
 
-function incomplete(found: number, from: Edges, to: Edges): DatabaseDamage {
-  return new DatabaseDamage(
+const incomplete = (found: number, from: Edges, to: Edges): DatabaseDamage =>
+  new DatabaseDamage(
     `a page of the change stream should have ${rowsBetween(from, to)} rows, but ${found} were read, or they are not the expected ones`,
   );
-}
 
 const rowsBetween = (from: Edges, to: Edges): number =>
   [...from].reduce((rows, [ordinal, before]) => rows + (to.get(ordinal) ?? 0) - before, 0);
@@ -101,7 +100,6 @@ const edgeOf = (ordinal: string) => `
       FROM (SELECT coalesce((SELECT place FROM stream_row WHERE place >> 34 = ${ordinal} AND position <= @position
         ORDER BY position DESC LIMIT 1), ${ordinal} << 34) AS place) AS edge`;
 
-/** The edges of all streams. */
 export const edgeSql = (streams: number) => streamArms(streams, edgeOf).join(' UNION ALL ');
 
 export const LAST_DELIVERED = 'SELECT last_position FROM delivery ORDER BY first_position DESC LIMIT 1';

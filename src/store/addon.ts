@@ -42,7 +42,7 @@ export function nativeBinding(): object | undefined {
 
 /** Loads the addon from the first folder that works. */
 export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addon: object; file: string } {
-  const digest = sha256(bytes);
+  const digest = hash('sha256', bytes);
   const failures: string[] = [];
   for (const folder of folders) {
     try {
@@ -50,14 +50,11 @@ export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addo
       placeFile(file, bytes, digest);
       return { addon: load(file), file };
     } catch (error) {
-      failures.push(`${folder}: ${reasonOf(error)}`);
+      failures.push(`  ${folder}: ${reasonOf(error)}\n`);
     }
   }
   throw misconfigured(
-    'cannot load SQLite: none of these folders can hold its library:\n' +
-      `${failures.map((failure) => `  ${failure}\n`).join('')}` +
-      'Set WIREWATCH_ADDON_DIR to a folder that only this user can access (mode 0700), on a file system that is ' +
-      'writable and not mounted noexec.',
+    `cannot load SQLite: none of these folders can hold its library:\n${failures.join('')}Set WIREWATCH_ADDON_DIR to a folder that only this user can access (mode 0700), on a file system that is writable and not mounted noexec.`,
   );
 }
 
@@ -135,17 +132,14 @@ function isGenuine(file: string, length: number, digest: string): boolean {
   return unlessError(false, () => {
     using opened = openFile(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     const found = fstatSync(opened.fd);
-    const isOwn = found.uid === UID && (found.mode & OTHERS_WRITE) === 0;
-    return isOwn && found.isFile() && found.size === length && sha256(readFileSync(opened.fd)) === digest;
+    if (!found.isFile() || found.uid !== UID || (found.mode & OTHERS_WRITE) !== 0) return false;
+    return found.size === length && hash('sha256', readFileSync(opened.fd)) === digest;
   });
 }
 
 function load(file: string): object {
   const target: { exports: unknown } = { exports: {} };
   process.dlopen(target, file);
-  const { exports } = target;
-  if (typeof exports !== 'object' || exports === null) throw new Error(`${file} is not an addon`);
-  return exports;
+  if (typeof target.exports === 'object' && target.exports !== null) return target.exports;
+  throw new Error(`${file} is not an addon`);
 }
-
-const sha256 = (bytes: Uint8Array) => hash('sha256', bytes);

@@ -27,8 +27,6 @@ export const CHECKPOINT_BYTES = 32 * 1024 * 1024;
 const WAIT_MS = 250;
 /** After a rewrite, which takes seconds anyway: a busy machine may give a request no turn for longer. */
 const WAIT_REWRITTEN_MS = 3000;
-/** A rewrite passes each page once. */
-const REWRITE_CACHE_KIB = 8 * 1024;
 /** https://sqlite.org/fileformat.html#the_write_ahead_log */
 const SALTS_AT = 16;
 const SALTS_BYTES = 8;
@@ -80,9 +78,10 @@ export function rewrite(db: Database): string | null {
   if (freeBytes(dirname(db.name)) < 2 * bytes + ROOM_LEFT_BYTES)
     return 'the disk has too little free space to write detections.db anew: it needs twice its size, and 512 MiB more';
   {
-    // On a connection of its own: what the writing one holds for a while is in memory (log/effects.ts).
+    // On a connection of its own: what the writing one holds for a while is in memory (log/effects.ts). Its cache has 8 MiB,
+    // since it passes each page once.
     using other = openDetections(db.name);
-    other.pragma(`cache_size = -${REWRITE_CACHE_KIB}`);
+    other.pragma('cache_size = -8192');
     other.exec('VACUUM');
   }
   db.pragma(`busy_timeout = ${WAIT_REWRITTEN_MS}`);
@@ -175,10 +174,8 @@ const tokenOf = (db: Database): string =>
   db.prepare<[], { token: string }>('SELECT token FROM file_state').get()?.token ?? '';
 
 /** The log mark of a database without its `-wal`; null: none; undefined: {@link settleWal} drops no `-wal`, or unreadable. */
-export function markWithoutWal(path: string): LogMark | null | undefined {
-  if (existsSync(markerPath(path)) || sizeOf(walPath(path)) === 0) return undefined;
-  return inFileAlone(path, readLogMark);
-}
+export const markWithoutWal = (path: string): LogMark | null | undefined =>
+  existsSync(markerPath(path)) || sizeOf(walPath(path)) === 0 ? undefined : inFileAlone(path, readLogMark);
 
 /** The token in a database file without its write-ahead log. `unreadable` if it cannot be read. */
 const ownToken = (path: string) => inFileAlone(path, tokenOf) ?? 'unreadable';

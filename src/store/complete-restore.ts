@@ -26,10 +26,8 @@ export function incomingPath({ root }: DataFolder, nowMs: number): string {
 }
 
 /** The folder of a restore that is not complete; null: there is none. */
-export function pendingRestore({ root }: DataFolder): string | null {
-  if (!existsSync(root)) return null;
-  return readdirSync(root).find((name) => INCOMING.test(name)) ?? null;
-}
+export const pendingRestore = ({ root }: DataFolder): string | null =>
+  (existsSync(root) ? readdirSync(root) : []).find((name) => INCOMING.test(name)) ?? null;
 
 /** @throws Refused `configuration` while a restore is not complete: the files may be of two states */
 export function refuseHalfRestored(folder: DataFolder): void {

@@ -1,11 +1,10 @@
 /** Classifies errors of databases and of the files beside them, by their code. https://sqlite.org/rescode.html */
 import { errorCode, isErrorCode } from '../refused.ts';
 
-export function isDiskFull(error: unknown): boolean {
-  // SHMSIZE: no room for the index of the write-ahead log (-shm, 32 KiB), without which SQLite cannot even read
-  // (https://sqlite.org/wal.html#walindex).
-  return isErrorCode(error, 'SQLITE_FULL', 'ENOSPC', 'EDQUOT', 'SQLITE_IOERR_SHMSIZE');
-}
+// SHMSIZE: no room for the index of the write-ahead log (-shm, 32 KiB), without which SQLite cannot even read
+// (https://sqlite.org/wal.html#walindex).
+export const isDiskFull = (error: unknown): boolean =>
+  isErrorCode(error, 'SQLITE_FULL', 'ENOSPC', 'EDQUOT', 'SQLITE_IOERR_SHMSIZE');
 
 /** The rows of a database contradict each other, although SQLite finds nothing wrong. */
 export class DatabaseDamage extends Error {

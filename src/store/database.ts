@@ -133,13 +133,11 @@ export function makeSchema(db: Database, schema: Schema): void {
 
 /** @throws UnknownSchema if the tables are others; Refused `configuration` if it is not a database of this kind */
 export function requireSchema(db: Database, path: string, schema: Schema): void {
-  const applicationId = Number(db.pragma('application_id', { simple: true }));
-  if (applicationId !== schema.application_id)
+  if (Number(db.pragma('application_id', { simple: true })) !== schema.application_id)
     throw misconfigured(
       `${path} is not a Wirewatch database, or was created by a version before the first release. Name another data folder with --data.`,
     );
-  const version = Number(db.pragma('user_version', { simple: true }));
-  if (version !== schemaVersion(schema))
+  if (Number(db.pragma('user_version', { simple: true })) !== schemaVersion(schema))
     throw new UnknownSchema('configuration', `${path} was created by another version of Wirewatch.`);
 }
 
@@ -203,7 +201,7 @@ function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Datab
  * Closes a connection that cannot be prepared. Left open, it would share the index of its write-ahead log with later
  * connections to the same file, also under another name. @throws what `prepare` throws
  */
-function prepared(db: Database, prepare: () => void): Database {
+export function prepared(db: Database, prepare: () => void): Database {
   try {
     prepare();
     return db;
@@ -232,9 +230,7 @@ export type Transact = <Result>(work: () => Result) => Result;
 const transactByDatabase = new WeakMap<Database, Transact>();
 
 /** Makes {@link writing} run all transactions of a connection this way, so that no writer can forget a step. */
-export function writeThrough(db: Database, transact: Transact): void {
-  transactByDatabase.set(db, transact);
-}
+export const writeThrough = (db: Database, transact: Transact) => void transactByDatabase.set(db, transact);
 
 /** Runs `work` in a write transaction, or in the open one. It locks at once: a reader that begins to write could be refused. */
 export function writing<Result>(db: Database, work: () => Result): Result {
@@ -274,12 +270,11 @@ export function reading<Result>(db: Database, work: () => Result): Result {
 }
 
 /** What is read from a database that may be damaged; `otherwise` if that cannot be read. */
-export function inspected<Result>(path: string, otherwise: Result, read: (db: Database) => Result): Result {
-  return unlessError(otherwise, () => {
+export const inspected = <Result>(path: string, otherwise: Result, read: (db: Database) => Result): Result =>
+  unlessError(otherwise, () => {
     using db = openDatabase(path, 'inspect');
     return read(db);
   });
-}
 
 /** The first thing that SQLite finds wrong with a database; null: nothing. */
 export function integrityError(db: Database): string | null {
@@ -290,11 +285,10 @@ export function integrityError(db: Database): string | null {
 export const isEmpty = (path: string): boolean => existsSync(path) && sizeOf(path) === 0;
 
 /** If SQLite opened an empty file, it would delete the write-ahead log beside it, which may hold the last changes. */
-export function emptied(path: string): Refused {
-  return misconfigured(
+export const emptied = (path: string): Refused =>
+  misconfigured(
     `${path} is empty. The log next to it was not changed. Restore a backup: wirewatch restore BACKUP --replace`,
   );
-}
 
 /** Removes the files beside a database: SQLite would join them to whatever takes its place. */
 export function removeBeside(path: string): void {

@@ -41,12 +41,7 @@ export function dataFolder(root: string) {
 }
 
 /** The folders in which an installation has files that are no export files. */
-export const usedFolders = ({ root, log, copied }: DataFolder, photos: string): string[] => [
-  root,
-  log,
-  copied,
-  photos,
-];
+export const usedFolders = ({ root, log, copied }: DataFolder, photos: string) => [root, log, copied, photos];
 
 /** How long a folder may take to answer: one on a share that hangs never does. */
 const ANSWER_MS = 5 * SECOND_MS;
@@ -236,16 +231,13 @@ export function syncFolder(path: string): void {
   fs.fsyncSync(folder.fd);
 }
 
-export function noInstallation(root: string): Refused {
-  return misconfigured(
+export const noInstallation = (root: string): Refused =>
+  misconfigured(
     `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
   );
-}
 
 /** Removes a file at a stop. What a disk that cannot be written leaves is removed by the next start. */
-export function removeAtStop(path: string): void {
-  unlessError(undefined, () => fs.rmSync(path, { force: true }));
-}
+export const removeAtStop = (path: string) => unlessError(undefined, () => fs.rmSync(path, { force: true }));
 
 /** The next start rebuilds detections.db from its log. */
 export function noteDamage({ damage }: Pick<DataFolder, 'damage'>, detail: string): void {

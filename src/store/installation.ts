@@ -37,11 +37,10 @@ export const installationKind = (db: Database): InstallationKind | null =>
 
 /** @throws Refused `configuration` if a database in a data folder is not of this program; call it before anything is changed */
 export function refuseForeignDatabases({ access, detections }: DataFolder): void {
-  const databases = [
-    { path: access, schema: ACCESS_SCHEMA },
-    { path: detections, schema: DETECTIONS_SCHEMA },
-  ];
-  for (const { path, schema } of databases) {
+  for (const [path, schema] of [
+    [access, ACCESS_SCHEMA],
+    [detections, DETECTIONS_SCHEMA],
+  ] as const) {
     if (isEmpty(path)) continue;
     try {
       refuseForeign(path, schema);

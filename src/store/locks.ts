@@ -19,8 +19,7 @@ const CHECK_MS = 500;
 /** How long a start waits for a command. */
 const START_MS = 30_000;
 /** How long a command waits for a restore, and a restore for commands. */
-const RESTORE_MS = 5_000;
-const COMMANDS_MS = 5_000;
+const OTHERS_MS = 5_000;
 
 export type Release = () => void;
 
@@ -69,7 +68,7 @@ export function takeStopped(folder: DataFolder): Release {
 
 /** Takes the lock to replace files of the data folder. @throws Refused `failed` while a command uses them */
 export function takeStateAlone({ root, stateLock }: DataFolder): Release {
-  const release = takeLock(stateLock, COMMANDS_MS);
+  const release = takeLock(stateLock, OTHERS_MS);
   if (release !== null) return release;
   throw failed(
     `another command, such as a backup, is using the data folder ${root}. Try again when it has finished. Nothing was changed.`,
@@ -90,7 +89,7 @@ export function keepInPlace(folder: DataFolder): Release {
   refuseLinks(folder);
   if (!existsSync(root)) return () => {};
   try {
-    const release = takeLock(stateLock, RESTORE_MS, SHARED);
+    const release = takeLock(stateLock, OTHERS_MS, SHARED);
     if (release !== null) return release;
   } catch (error) {
     // What the caller does next reports the missing permission.

@@ -14,8 +14,7 @@ export class LogFailure extends Error {
   readonly isOfContent: boolean;
 
   constructor(doing: string, path: string, cause: unknown) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    super(`cannot ${doing} ${path}: ${reason}`, { cause });
+    super(`cannot ${doing} ${path}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
     this.name = 'LogFailure';
     this.path = path;
     const code = errorCode(cause);

@@ -15,9 +15,8 @@ export const readLogMark = (db: Database): LogMark | null =>
 export const readLogMarkOf = (path: string): LogMark | null => inspected(path, null, readLogMark);
 
 /** In the transaction that applies the entry. */
-export function setLogMark(db: Database, { entry, id }: LogMark): void {
-  db.prepare(UPSERT_MARK).run({ entry, id });
-}
+export const setLogMark = (db: Database, { entry, id }: LogMark) =>
+  void db.prepare(UPSERT_MARK).run({ entry, id });
 
 const PUT_WAITS = `
   INSERT INTO copy_mode (id, waits) VALUES (1, :waits) ON CONFLICT (id) DO UPDATE SET waits = excluded.waits`;
@@ -33,6 +32,5 @@ export const waitsForCopy = (db: Database): boolean =>
 export const waitsForCopyIn = (path: string): boolean => inspected(path, false, waitsForCopy);
 
 /** Call it within a transaction. */
-export function setWaitsForCopy(db: Database, waits: boolean): void {
-  db.prepare(PUT_WAITS).run({ waits: waits ? 1 : 0 });
-}
+export const setWaitsForCopy = (db: Database, waits: boolean) =>
+  void db.prepare(PUT_WAITS).run({ waits: waits ? 1 : 0 });

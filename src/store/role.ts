@@ -74,9 +74,8 @@ export function soundRole(folder: DataFolder): RoleNote | null {
   }
 }
 
-export function noteRole(folder: DataFolder, note: RoleNote): void {
+export const noteRole = (folder: DataFolder, note: RoleNote) =>
   writeWhole(folder.role, `${JSON.stringify(note)}\n`);
-}
 
 /** Notes at a start what the configuration says, where it is another than at the last start: a full disk refuses no start. */
 export function noteStandby(folder: DataFolder, { standby }: { readonly standby: boolean }): void {
@@ -136,9 +135,8 @@ export function keptCopies({ copied }: DataFolder): ReadonlyMap<string, Static<t
 const verifiedNote = ({ copied }: DataFolder) => join(copied, '.verified');
 
 /** Notes of which verification, by its time in epoch milliseconds, all of the copy was read and found sound, too. */
-export function noteCopyVerified(folder: DataFolder, at: number): void {
+export const noteCopyVerified = (folder: DataFolder, at: number) =>
   writeWhole(verifiedNote(folder), `${at}\n`);
-}
 
 /** The time that was noted last; null: none is. */
 export function copyVerifiedAt(folder: DataFolder): number | null {

@@ -21,6 +21,4 @@ export const ordinalOf = (place: number): number => Math.floor(place / SEQUENCES
 export const sequenceOf = (place: number): number => place % SEQUENCES;
 
 /** The places of a stream: from `first` up to, but not including, `end`. */
-export function placesOf(ordinal: number): { readonly first: number; readonly end: number } {
-  return { first: placeOf(ordinal, 0), end: (ordinal + 1) * SEQUENCES };
-}
+export const placesOf = (ordinal: number) => ({ first: placeOf(ordinal, 0), end: (ordinal + 1) * SEQUENCES });

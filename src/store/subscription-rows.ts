@@ -6,7 +6,7 @@ export const COUNT_DETECTIONS = 'SELECT count(*) AS count FROM detection WHERE p
 
 /** Also the streams that were removed: those have `removed` = 1. */
 export function streamsOf(db: Database, subscription: number) {
-  type Stream = { readonly ordinal: number; readonly sequence: number; readonly removed: number };
+  type Stream = Readonly<Record<'ordinal' | 'sequence' | 'removed', number>>;
   return db.prepare<unknown[], Stream>(SELECT_STREAMS).all({ subscription });
 }
 

@@ -51,7 +51,7 @@ test('a damaged byte costs the line it is in, and no other', () => {
   for (const ended of ENDED) noteEnded(folder, ended);
   const whole = readFileSync(path);
   const end = whole.lastIndexOf('\n') + 1;
-  for (let at = 0; at < end; at += 1) {
+  for (let at = 0; at < end; at += 1)
     for (const byte of [0x0a, (whole[at] ?? 0) ^ 1]) {
       const damaged = Buffer.from(whole);
       damaged[at] = byte;
@@ -61,7 +61,6 @@ test('a damaged byte costs the line it is in, and no other', () => {
       const left = ENDED.filter((_, index) => isHarmless || index !== line);
       assert.deepEqual(readEnded(folder), left, `byte ${at} is ${byte}`);
     }
-  }
 });
 
 test('a torn line is overwritten by the next one', () => {

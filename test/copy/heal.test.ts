@@ -56,16 +56,12 @@ const CASES: Readonly<Record<string, (paths: readonly string[]) => void>> = {
   'the first segment is damaged': ([path = '']) => flipBit(path),
   'a header is damaged': ([, path = '']) => flipBit(path, 20),
   'the newest segment is damaged': (paths) => flipBit(paths.at(-1) ?? '', -3),
-  'several are damaged': (paths) => {
-    for (const path of paths) flipBit(path);
-  },
+  'several are damaged': (paths) => paths.forEach((path) => void flipBit(path)),
   'a segment in the middle is missing': ([, path = '']) => rmSync(path),
   'the first segment is missing': ([path = '']) => rmSync(path),
   'the newest segment is missing': (paths) => rmSync(paths.at(-1) ?? ''),
   'a segment is cut off': ([, path = '']) => truncateSync(path, 100),
-  'all are missing': (paths) => {
-    for (const path of paths) rmSync(path);
-  },
+  'all are missing': (paths) => paths.forEach((path) => void rmSync(path)),
 };
 
 for (const [name, spoil] of Object.entries(CASES))

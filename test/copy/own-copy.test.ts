@@ -6,7 +6,7 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import { accessName, INSTALLATION, ownerOf, readCopiedAccess, SECRET } from '../../src/copy/own-copy.ts';
-import { Shipper } from '../../src/copy/ship.ts';
+import { createShipper } from '../../src/copy/ship.ts';
 import { openContent } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { noteRole, readRole } from '../../src/store/role.ts';
@@ -32,7 +32,7 @@ function change(): void {
 }
 
 const ship = (access = findAccess(history.folder)) =>
-  new Shipper(place, history.folder).ship(access, readLogMark(history.db()));
+  createShipper(place, history.folder).ship(access, readLogMark(history.db()));
 
 /** @returns the refusal, after which the place must be as it was */
 async function refused(work: Promise<unknown>): Promise<string> {

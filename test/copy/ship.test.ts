@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import { entriesIn, findLog } from '../../src/copy/copy-contents.ts';
-import { Shipper, TakenOver } from '../../src/copy/ship.ts';
+import { createShipper, TakenOver } from '../../src/copy/ship.ts';
 import { loadCopy, verifyCopy } from '../../src/copy/source.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
@@ -46,7 +46,7 @@ async function addEach(history: History, from: number, count: number, ship: () =
 async function shipped(entries: number, { partBytes = 1_000_000 } = {}) {
   const history = await installation();
   const place = memoryPlace();
-  const shipper = new Shipper(place, history.folder, { partBytes });
+  const shipper = createShipper(place, history.folder, { partBytes });
   const ship = () => shipTo(shipper, history);
   for (let at = 1; at <= entries; at += 1) history.apply(rowsFrom(at, 1));
   await ship();
@@ -79,7 +79,7 @@ describe('a copy', () => {
 
   test('has what the log has, after each entry; closed segments are one object', async () => {
     const place = memoryPlace();
-    const shipper = new Shipper(place, history.folder, { mayBeginAnew: true });
+    const shipper = createShipper(place, history.folder, { mayBeginAnew: true });
     for (let at = 1; at <= 60; at += 1) {
       history.apply(rowsFrom(at, 1));
       await shipTo(shipper, history);
@@ -98,8 +98,8 @@ describe('a copy', () => {
 
   test('two processes of one installation write the same copy', async () => {
     const place = memoryPlace();
-    const one = new Shipper(place, history.folder, { mayBeginAnew: true });
-    const other = new Shipper(place, history.folder, { mayBeginAnew: true });
+    const one = createShipper(place, history.folder, { mayBeginAnew: true });
+    const other = createShipper(place, history.folder, { mayBeginAnew: true });
     const shipBoth = () => Promise.all([shipTo(one, history), shipTo(other, history)]);
     await addEach(history, 200, 30, shipBoth);
     await requireEqual(place, history);
@@ -117,9 +117,7 @@ describe('a copy', () => {
       };
       history.apply(rowsFrom(1000 + round, 1));
       if (round % 8 === 0) await history.compact();
-      await shipTo(place, history).catch(() => {
-        failures += 1;
-      });
+      await shipTo(place, history).catch(() => (failures += 1));
       if (round % 5 > 0) continue;
       place.before = () => {};
       await shipTo(place, history);
@@ -182,10 +180,10 @@ test('a number that was merged and deleted makes no second writer of a machine t
     await pass();
     return names;
   };
-  const stale = new Shipper({ ...place, list }, history.folder);
+  const stale = createShipper({ ...place, list }, history.folder);
   await shipTo(stale, history);
   using other = await twinOf(history);
-  const writer = new Shipper(place, other.folder);
+  const writer = createShipper(place, other.folder);
   // Between its look at what is there and its next entry.
   meanwhile = async () => {
     await addEach(other, 10, 50, () => shipTo(writer, other));
@@ -208,7 +206,7 @@ test('a log that was laid anew has other segments: no two merged objects overlap
   rmSync(other.folder.detections);
   await loadCopy(place, other.folder, () => {});
   await other.restart();
-  const shipper = new Shipper(place, other.folder);
+  const shipper = createShipper(place, other.folder);
   await addEach(other, 200, 50, () => shipTo(shipper, other));
   assert.deepEqual(mergedOf().slice(0, before.length), before);
   assert.ok(mergedOf().length > before.length, 'no later segment was merged');
@@ -231,7 +229,7 @@ test('an entry that is too large for one object has pieces, and a manifest that 
 
 test('an entry is shipped without reading its segment from the beginning', async () => {
   using history = await createCopied(1_000_000);
-  const shipper = new Shipper(memoryPlace(), history.folder);
+  const shipper = createShipper(memoryPlace(), history.folder);
   const access = findAccess(history.folder);
   const read: number[] = [];
   for (let at = 1; at <= 100; at += 1) {
@@ -296,7 +294,7 @@ test('what its writer replaces while a copy is verified or restored is no damage
 test('a failed attempt leaves nothing at the place that nothing leads to', async () => {
   using copy = await shipped(40, { partBytes: 1000 });
   const { history, place } = copy;
-  const ship = () => shipTo(new Shipper(place, history.folder, { partBytes: 1000 }), history);
+  const ship = () => shipTo(createShipper(place, history.folder, { partBytes: 1000 }), history);
   /** @param creates how many succeed */
   const failing = async (creates: number) => {
     let left = creates;
@@ -342,7 +340,7 @@ test('a failed attempt leaves nothing at the place that nothing leads to', async
   const create: typeof place.create = async (name, content) =>
     (await place.create(name, content)) && !name.startsWith(`log/${generation}/`);
   const shipLossily = () =>
-    shipTo(new Shipper({ ...place, create }, history.folder, { partBytes: 1000 }), history);
+    shipTo(createShipper({ ...place, create }, history.folder, { partBytes: 1000 }), history);
   history.apply(rowsFrom(5000, 300), { batchRows: 30 });
   await shipLossily();
   await requireEqual(place, history);

@@ -72,9 +72,7 @@ test('a full disk is not called a damaged copy; after a lost write it applies no
       log() {},
       setCondition() {},
     })
-    .catch((error) => {
-      ended = error;
-    });
+    .catch((error) => (ended = error));
   await until('the first look', () => failures.includes(null));
   await ship(2);
   await failing('writeSync', 'ENOSPC', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, test } from 'node:test';
 import { createInstallation, createKey, putFile, type Serving } from '../support/appliance.ts';
 import { assertFailed, runToEnd } from '../support/command.ts';
 import { openConsole } from '../support/console-client.ts';
@@ -16,16 +16,12 @@ import { until } from '../support/until.ts';
 
 const pair = createMachinePair({}, { WIREWATCH_ADMIN_PORT: `${await freePort()}` });
 const { work, place, settings, one, other, drop } = pair;
-let writer: Serving;
 let standby: Serving;
 
-before(async () => {
-  writer = await one.serve();
-  drop();
-  await until('the copy', async () => copyOf(one)?.entries_behind === 0 && (await rowsOf(writer)) !== '');
-});
-
 after(pair.remove);
+const writer = await one.serve();
+drop();
+await until('the copy', async () => copyOf(one)?.entries_behind === 0 && (await rowsOf(writer)) !== '');
 
 /** The bytes of the change stream, as a client reads them. */
 async function rowsOf(machine: Serving): Promise<string> {

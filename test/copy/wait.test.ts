@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, test } from 'node:test';
 import { commitsBackwards } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { dataFolder } from '../../src/store/folder.ts';
@@ -18,13 +18,8 @@ import { until } from '../support/until.ts';
 
 const pair = createMachinePair({ WIREWATCH_COPY_WAIT: 'true' });
 const { work, place, settings, one, other, drop } = pair;
-let writer: Serving;
-
-before(async () => {
-  writer = await one.serve();
-});
-
 after(pair.remove);
+let writer = await one.serve();
 
 type Body = Readonly<{ id: string; version: number }>;
 

@@ -16,8 +16,7 @@ import { periodQuery } from '../support/streams.ts';
 const STREAM = streamName(7001, 'text');
 const BASE_URL = Buffer.from('https://api.example');
 const ROWS = textRows(3);
-const IDS = ROWS.map((row) => testId(testMatch(row)));
-const [FIRST = '', SECOND = ''] = IDS;
+const [, SECOND = ''] = ROWS.map((row) => testId(testMatch(row)));
 
 const period = ({ reader }: TestStore, more: Partial<PeriodQuery> = {}) =>
   `${readPeriodPage(reader, periodQuery({ streams: [STREAM], ...more })).data}`;
@@ -83,5 +82,4 @@ test('a detection whose place is that of another one is refused', () => {
   store.writer.prepare('UPDATE detection SET place = ? WHERE id = ?').run(2 ** 34 + 1, SECOND);
   for (const read of [READS['one detection'], READS['the next merge']])
     assert.throws(() => read?.(store), isDamage);
-  assert.notEqual(FIRST, SECOND);
 });

@@ -51,13 +51,11 @@ const KINDS = {
 test('any changed character is refused, at every position', () => {
   for (const { cursor, refusal, notOurs } of Object.values(KINDS)) {
     assert.equal(refusal(cursor), null);
-    for (let at = 0; at < cursor.length; at += 1) {
-      for (const character of `${ALPHABET}=+/ .`) {
-        if (character === cursor[at]) continue;
+    for (let at = 0; at < cursor.length; at += 1)
+      for (const character of `${ALPHABET}=+/ .`.replace(cursor[at] ?? '', '')) {
         const changed = cursor.slice(0, at) + character + cursor.slice(at + 1);
         assert.equal(refusal(changed), notOurs, `${character} at ${at}`);
       }
-    }
   }
 });
 

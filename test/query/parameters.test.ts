@@ -13,6 +13,9 @@ const parse = (query: string) => parseChanges(query, NOW_MS, () => ({ position: 
 /** Adds a cursor, so that only the tested parameter can be wrong. */
 const parseFilters = (query: string) => parse(`cursor=c&${query}`);
 
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => index + 1).join();
+const domains = (count: number) => Array.from({ length: count }, (_, index) => `d${index}.example`).join();
+
 const refusal = (message: RegExp) => ({ code: 'invalid_request', message });
 
 /** With a cursor, so that nothing else is wrong: what is sent, and the detail. */
@@ -47,9 +50,7 @@ const REFUSED: readonly (readonly [detail: RegExp, ...queries: string[]])[] = [
   [/^domain: must be a domain/, 'domain=https://example.com/x'],
   [
     /^(min_)?band: must be off, low, medium, high or max/,
-    'min_band=strong',
-    'min_band=low,high',
-    'band=low,LOW',
+    ...['min_band=strong', 'min_band=low,high', 'band=low,LOW'],
   ],
   [/^min_score: must be an integer from 0 to 100/, 'min_score=101', 'min_score=49.5'],
   [/^print: must be true or false/, 'print=1', 'print=TRUE'],
@@ -141,11 +142,3 @@ test('a domain is a host and nothing else, in lower case and punycode', () => {
     for (const text of words(texts)) assert.equal(parseDomain(text), domain, text);
   for (const text of NO_DOMAINS) assert.equal(parseDomain(text), null, text);
 });
-
-function numbers(count: number): string {
-  return Array.from({ length: count }, (_, index) => index + 1).join(',');
-}
-
-function domains(count: number): string {
-  return Array.from({ length: count }, (_, index) => `d${index}.example`).join(',');
-}

@@ -24,13 +24,7 @@ const SORTS: readonly PeriodSort[] = ['ascending', 'descending'];
 
 const query = (changes: Partial<PeriodQuery>) => periodQuery({ streams: STREAMS, ...changes });
 
-interface ShownRow {
-  readonly id: string;
-  readonly version: number;
-  readonly event?: string;
-  readonly first_detected_at: string;
-  readonly source: { readonly image_url?: string };
-}
+type ShownRow = Readonly<{ id: string; version: number; event?: string; source: { image_url?: string } }>;
 
 const rowsOf = (data: Buffer): ShownRow[] => JSON.parse(`[${data}]`);
 

@@ -32,6 +32,7 @@ const changed = (what: string, position: number) =>
 const OTHER_LETTER = changed(`body = replace(body, '"event"', '"evenu"')`, 30);
 const gone = (at: string) => `DELETE FROM stream_row WHERE position ${at}`;
 const from = (position: number) => ({ start: after(position) });
+const textAfter = (position: number) => ({ ...from(position), streams: [TEXT] });
 
 const DAMAGES: readonly [
   what: string,
@@ -168,7 +169,3 @@ test('a schema with another name in it is damage, too', () => {
   using reader = openDatabase(store.path, 'read');
   assert.throws(() => pageOf({ ...store, reader }, textAfter(0)), isDamage);
 });
-
-function textAfter(position: number): Parameters<typeof pageOf>[1] {
-  return { ...from(position), streams: [TEXT] };
-}

@@ -12,7 +12,7 @@ import { scrub } from '../../src/log/scrub.ts';
 import { abandon, checkpoint, closeDetections, openDetections, rewrite } from '../../src/store/checkpoint.ts';
 import { type Database, openDatabase, writing } from '../../src/store/database.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
-import { assertSameContent, type Content, withoutOpenDelivery } from '../support/database-content.ts';
+import { assertSameContent, withoutOpenDelivery } from '../support/database-content.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
 import { type History, QUIETLY, rowsFrom, withHistory } from '../support/history.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
@@ -38,19 +38,7 @@ function putFiles({ folder }: History, files: Files): void {
   }
 }
 
-interface Moments {
-  /** After a clean stop, before an earlier checkpoint. */
-  readonly older: Files;
-  /** In use, before the checkpoint. */
-  readonly before: Files;
-  /** In the checkpoint, with no page copied yet. */
-  readonly within: Files;
-  /** After the last page was copied. */
-  readonly copied: Files;
-  /** After a clean stop. */
-  readonly after: Files;
-  readonly content: Content;
-}
+type Moments = Awaited<ReturnType<typeof momentsOf>>;
 
 /** In a transaction, which reads what there is now. */
 function heldReader({ folder }: History): Database {
@@ -60,8 +48,12 @@ function heldReader({ folder }: History): Database {
   return reader;
 }
 
-/** Runs a checkpoint. A reader keeps it from its end, so that its middle can be seen. */
-async function momentsOf(history: History): Promise<Moments> {
+/**
+ * Runs a checkpoint. A reader keeps it from its end, so that its middle can be seen.
+ * @returns `older`: after a clean stop, before an earlier checkpoint; `before`: in use, before this one; `within`: in it, with
+ *   no page copied yet; `copied`: after the last page was; `after`: after a clean stop
+ */
+async function momentsOf(history: History) {
   const older = filesOf(history);
   await history.restart();
   const db = history.db();
@@ -104,13 +96,10 @@ const withMoments = (use: (history: History, moments: Moments) => Promise<void>)
 /** Pages of two states. @param isNew whether a page is of the later one */
 function mixed(before: Buffer | null, after: Buffer | null, isNew: (page: number) => boolean): Buffer {
   assert.ok(before !== null && after !== null);
-  const pages: Buffer[] = [];
-  for (let page = 0; page * PAGE_BYTES < after.length; page += 1) {
-    const at = page * PAGE_BYTES;
-    const from = isNew(page) ? after : before;
-    // A later page of the shorter file was not written: the file ends, or has a hole.
-    pages.push(from.subarray(at, at + PAGE_BYTES));
-  }
+  // A later page of the shorter file was not written: the file ends, or has a hole.
+  const pages = Array.from({ length: Math.ceil(after.length / PAGE_BYTES) }, (_, page) =>
+    (isNew(page) ? after : before).subarray(page * PAGE_BYTES, (page + 1) * PAGE_BYTES),
+  );
   return Buffer.concat(pages);
 }
 

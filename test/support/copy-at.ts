@@ -6,7 +6,7 @@ import type { Config } from '../../src/config/load.ts';
 import { FIRST_GENERATION, type OnProgress, partName } from '../../src/copy/copy-contents.ts';
 import type { Place, PlaceSettings } from '../../src/copy/place.ts';
 import { type RestoreOptions, restore } from '../../src/copy/restore.ts';
-import { Shipper } from '../../src/copy/ship.ts';
+import { createShipper, type Shipper } from '../../src/copy/ship.ts';
 import { loadCopy, openCopy } from '../../src/copy/source.ts';
 import { parseFileName } from '../../src/exports/file-name.ts';
 import type { Commit, Mark, Operation } from '../../src/log/format.ts';
@@ -29,7 +29,7 @@ export function copyTo(to: string, data: string, onProgress: OnProgress = () => 
 
 /** Brings a copy of a history up to date. */
 export async function shipTo(to: Place | Shipper, { folder, db }: History): Promise<void> {
-  const shipper = to instanceof Shipper ? to : new Shipper(to, folder, { mayBeginAnew: true });
+  const shipper = 'ship' in to ? to : createShipper(to, folder, { mayBeginAnew: true });
   const access = findAccess(folder);
   await shipper.ship(access, readLogMark(db()));
 }

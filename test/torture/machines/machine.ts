@@ -5,8 +5,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { addAccount } from '../../../src/auth/accounts.ts';
 import { openAccess } from '../../../src/auth/open-access.ts';
 import { findAccess } from '../../../src/auth/spare-copy.ts';
-import { Shipper } from '../../../src/copy/ship.ts';
-import { beginEpoch, Follower } from '../../../src/copy/standby.ts';
+import { createShipper, type Shipper } from '../../../src/copy/ship.ts';
+import { beginEpoch, createFollower, type Follower } from '../../../src/copy/standby.ts';
 import { compactNow } from '../../../src/ingest/apply/remove-rows.ts';
 import { type StreamWriter, streamWriter } from '../../../src/ingest/apply/stream-writer.ts';
 import {
@@ -197,7 +197,7 @@ export class Machine {
   }
 
   async #shipTo(end: Mark | null): Promise<void> {
-    this.#shipper ??= new Shipper(this.place, this.folder);
+    this.#shipper ??= createShipper(this.place, this.folder);
     const access = findAccess(this.folder);
     await this.#shipper.ship(access, end);
     if (end !== null) noteDecided(this.#decided, end);
@@ -212,12 +212,11 @@ export class Machine {
   }
 
   async follow(work: (follower: Follower) => Promise<void>): Promise<void> {
-    const parts = { place: this.place, folder: this.folder, now: this.now };
-    const follower = new Follower({ ...parts, onDelivered() {} }, this.#open());
+    const follower = createFollower(this.place, this.folder, this.#open(), this.now, () => {});
     try {
       await work(follower);
     } finally {
-      if (this.#recovered !== null) this.#recovered = { ...this.#recovered, log: follower.log };
+      if (this.#recovered !== null) this.#recovered = { ...this.#recovered, log: follower.log() };
     }
   }
 

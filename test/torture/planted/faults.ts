@@ -85,7 +85,7 @@ log/apply-log.ts | recovery | each row has its position
 store/checkpoint.ts | checkpoint | nothing of removed rows is left in unused parts of pages
   [-other.exec('VACUUM');-]
 copy/standby.ts | promotion | the file of a standby has nothing of removed rows
-  takeLog(copied, log[-, () => rewrite(this.#db)-])
+  takeLog(copied, folder.log[-, () => rewrite(db)-])
 log/compact.ts | compact | a log is rewritten only from a database that equals it
   if ([-findingsOf(found, 'database').length > 0-]{+false+}) throw unsound
 ingest/apply/backfill.ts | removal | a replay brings no removed rows back
@@ -125,8 +125,8 @@ copy/ship.ts | ship | no two merged objects of a copy overlap
 copy/ship.ts | ship | a copy that ends with an entry of another history is left alone
   if ([-found !== 'known' && (found !== 'before' || !kept?.includes(last?.id ?? ''))-]{+false+})
 copy/ship.ts | ship | an old generation goes only once another takes its place
-  {+await deleteBefore({ place: this.place, generation, begunBy: null, changes: [], objects: [] });
-      +}if (await this.#claim(old.generation
+  {+await deleteBefore({ place, generation, begunBy: null, changes: [], objects: [] });
+      +}if (await claim(old.generation
 copy/source.ts | heal | a damaged log of a machine that was replaced does not make a second writer
   if ({+true || +}isStandby || newest === undefined) return copied;
 copy/restore.ts | promotion | a machine that goes back in time is not put out of service by its own promotion
@@ -159,8 +159,8 @@ store/complete-restore.ts | standby | a restored standby knows itself before its
 hanging-calls.ts | folder-place | a share that hangs takes two threads
   [-second === undefined && -]performance.now()
 copy/ship.ts | own-copy | access.db of a copy is not newer than its log
-  {+await writeAccess(this.place, access);
-      +}while (!(await this.#shipLog(end, access)))
+  {+await writeAccess(place, access);
+      +}while (!(await shipLog(end, access)))
 copy/own-copy.ts | own-copy | a copy with another secret is left alone
   if ([-owner.secret_sha256 !== secret_sha256-]{+false+})
 store/database-errors.ts | thread-call | damage that a thread found is made good, and not the end of ingest
@@ -234,7 +234,7 @@ auth/keys.ts | credential-check | a revoked key is refused
 auth/keys.ts | key-expiry | a rotated key works longer than the old one
   if ([-ends !== null && ends <= endMs-]{+false+})
 auth/credential-check.ts | every-endpoint | a suspended account is refused
-  if ([-stored.account.suspended_at !== null-]{+false+}) return
+  if ([-stored.account.suspended_at !== null-]{+false+})
 auth/credential-check.ts | every-endpoint | a key works only from its addresses
   [-allowed.length > 0 && !isAddressListed(allowed, address)-]{+false+}
 auth/credential-check.ts | every-endpoint | a missing scope is refused
