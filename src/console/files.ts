@@ -83,12 +83,11 @@ function rowsText(report: FileReport): string {
 function leftOut(report: FileReport): string[] {
   const { bad_rows = 0, unknown_rows = {}, urls_withheld = 0 } = report;
   const { ignored_columns = [], names_without_id = 0 } = report;
-  const unknown = Object.entries(unknown_rows).map(
-    ([stream, rows]) => `${counted(rows, 'row')} left out: there is no subscription for ${stream}`,
-  );
   return [
     bad_rows > 0 ? `${counted(bad_rows, 'row')} left out: not in the export format` : '',
-    ...unknown,
+    ...Object.entries(unknown_rows).map(
+      ([stream, rows]) => `${counted(rows, 'row')} left out: there is no subscription for ${stream}`,
+    ),
     ignored_columns.length > 0 ? `columns ignored: ${ignored_columns.join(', ')}` : '',
     names_without_id > 0 ? `${counted(names_without_id, 'publisher name')} without an id ignored` : '',
     urls_withheld > 0

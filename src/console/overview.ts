@@ -17,11 +17,9 @@ import { type Reading, useReading } from './server.ts';
 import { cellsOf } from './window-map.ts';
 import { OpenList } from './windows.ts';
 
-const NEWEST = 6;
-
 export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
-  const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
+  const live = useReading<DetectionsPage>('/console/detections/live?limit=6', ['detections']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
   const [map] = windows.pages;
   const newest = ({ detections }: DetectionsPage) =>
@@ -67,11 +65,10 @@ function verdict({ health, alerts, exports, keys, database }: Answer): Shown {
 
 /** Windows that are due since the newest finished one: {@link missingIn} counts those before it. */
 function overdueIn(map: WindowMap, exports: Answer['exports']): number {
-  const overdue = (name: ExportName) => {
+  return EXPORT_NAMES.flatMap((name) => {
     const sinceMs = Date.parse(exports[name].newest_done ?? map.from);
     return cellsOf(map, name).filter(({ letter, startMs }) => letter === 'w' && startMs >= sinceMs);
-  };
-  return EXPORT_NAMES.flatMap(overdue).length;
+  }).length;
 }
 
 const UNREADABLE = 'The database cannot be read now';
@@ -168,12 +165,8 @@ function system(answer: Answer): Facts {
   ];
 }
 
-function shown(lines: readonly Line[]): Facts {
-  return lines.map(([label, text, mark]) => [
-    labelOf(label),
-    mark === undefined ? foreign(text) : state(mark, foreign(text)),
-  ]);
-}
+const shown = (lines: readonly Line[]): Facts =>
+  lines.map(([label, text, mark]) => [labelOf(label), mark ? state(mark, foreign(text)) : foreign(text)]);
 
 const JOB_MARKS = { running: 'held', done: 'done', failed: 'failed' } as const;
 

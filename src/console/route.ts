@@ -29,6 +29,4 @@ export const linkTo = (view: string, values: Values = {}, name = ''): string =>
   `#/${view}${name === '' ? '' : `/${name}`}${queryOf(values)}`;
 
 /** Opens a link. @param isReplaced a changed filter replaces its entry in the browser's history */
-export function go(link: string, isReplaced = false): void {
-  location[isReplaced ? 'replace' : 'assign'](link);
-}
+export const go = (link: string, isReplaced = false) => location[isReplaced ? 'replace' : 'assign'](link);

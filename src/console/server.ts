@@ -25,9 +25,7 @@ export const serverNow = () => Date.now() + aheadMs;
 const SECRET = 'wirewatch-session';
 
 /** @param secret empty: there is none any more */
-export function keepSecret(secret: string): void {
-  localStorage.setItem(SECRET, secret);
-}
+export const keepSecret = (secret: string) => localStorage.setItem(SECRET, secret);
 
 /** @throws Failure for a refusal, and without an answer */
 async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
@@ -60,9 +58,7 @@ export function send<Answer>(path: string, body: unknown, isAsync = false): Prom
 /** An event is named after what changed; `session`: it may have ended; `tick`: every second. */
 const events = new EventTarget();
 
-function emit(topic: string): void {
-  events.dispatchEvent(new Event(topic));
-}
+const emit = (topic: string) => events.dispatchEvent(new Event(topic));
 
 /** What is read now and at each event. */
 export function useAtEvent<Value>(target: EventTarget, name: string, readValue: () => Value): Value {

@@ -57,13 +57,11 @@ export function cellsOf({ from, exports }: WindowMap, name: ExportName): Cell[] 
   }));
 }
 
-const DAYS_MIN = 7;
-
 /** Without the days before the first window that was expected; whole days, at least a week. */
 function expected(cells: readonly Cell[]): readonly Cell[] {
   const first = cells.findIndex(({ letter }) => letter !== '-' && letter !== 'n');
   const day = Math.floor((first < 0 ? cells.length : first) / DAY_WINDOWS) * DAY_WINDOWS;
-  return cells.slice(Math.max(0, Math.min(day, cells.length - DAYS_MIN * DAY_WINDOWS)));
+  return cells.slice(Math.max(0, Math.min(day, cells.length - 7 * DAY_WINDOWS)));
 }
 
 /** A path for each letter. */

@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Action, OpenWindow, WindowDetail, WindowLetter, WindowMap } from '../admin/console/api.ts';
 import { counted, grouped } from '../counted.ts';
-import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
 import { firstErrorText } from '../exports/error-groups.ts';
 import { formatMs } from '../time.ts';
 import { actions } from './action.ts';
@@ -25,7 +25,7 @@ export function Windows({ route: { parameters } }: { route: Route }): VNode {
   const here = (more: Record<string, string>) => linkTo('windows', { export: name, ...more });
   return html`<p class="lead soft">Each export brings a file every ten minutes. A window without data is a gap in what clients receive.</p>
     ${read(reading, (map) => {
-      const labels = EXPORT_NAMES.map((known) => [known, exportLabel(map, known)] as const);
+      const labels = perExport((known) => exportLabel(map, known));
       return html`<${OpenList} map=${map} />
       <div class="row bar">
         <div class="narrow">${choice('Export', name, labels, (chosen) => go(here({ export: chosen }), true))}</div>

@@ -19,9 +19,7 @@ import { DAY_MS, formatMs, formatSeconds, SECOND_MS } from '../../time.ts';
 import { END, END_EXPECTED, type Read, type Sources } from './sources.ts';
 
 /** A detection as clients see it, with `event` in the live stream. */
-export interface DetectionEntry extends Omit<DetectionMembers, 'event'> {
-  readonly event?: string;
-}
+export type DetectionEntry = Omit<DetectionMembers, 'event'> & { readonly event?: string };
 
 /** `GET detections/live` and `GET detections/search`; only a search goes on. */
 export interface DetectionsPage {
@@ -146,8 +144,11 @@ export function readSearch(sources: Sources, { query }: Read): DetectionsPage {
 
 function countIn(db: Database, streams: readonly StoredStream[], period: Period): DetectionsPage['total'] {
   const ordinals = JSON.stringify(streams.map(({ ordinal }) => ordinal));
-  const count = db.prepare<unknown[], number>(COUNT_DETECTIONS).pluck();
-  const rows = count.get({ ordinals, ...period }) ?? 0;
+  const rows =
+    db
+      .prepare<unknown[], number>(COUNT_DETECTIONS)
+      .pluck()
+      .get({ ordinals, ...period }) ?? 0;
   return { rows, or_more: rows === COUNTED_MAX };
 }
 
@@ -217,8 +218,7 @@ const ALWAYS_CHANGED = ['version', 'event'];
 function changedPaths(before: unknown, after: unknown, path = ''): string[] {
   if (!isObject(before) || !isObject(after))
     return JSON.stringify(before) === JSON.stringify(after) ? [] : [path];
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  return names
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])]
     .filter((name) => path !== '' || !ALWAYS_CHANGED.includes(name))
     .flatMap((name) => changedPaths(before[name], after[name], path === '' ? name : `${path}.${name}`));
 }

@@ -36,12 +36,7 @@ export class Evidence {
   /** Detections that were delivered right before a kill. */
   readonly atKills = new Set<string>();
   /** A detection of which a lower version was delivered, and the copy's then (null: none); null: not tried. */
-  lower: {
-    readonly id: string;
-    readonly delivered: number;
-    readonly stored: number;
-    readonly copied: number | null;
-  } | null = null;
+  lower: Readonly<{ id: string; delivered: number; stored: number; copied: number | null }> | null = null;
 }
 
 /** Two requests in a row. */
