@@ -110,11 +110,8 @@ function fullText(bytesPerDay: number, disks: About['disks']): string {
   return `: disk full in ${weeks > 520 ? 'more than ten years' : counted(weeks, 'week')}`;
 }
 
-interface CurveProps extends Series {
-  readonly steps: Pick<Trends, 'from' | 'step_seconds'>;
-  /** All of them, in words. */
-  readonly within: string;
-}
+/** `within`: the time of all steps, in words. */
+type CurveProps = Series & Readonly<{ steps: Trends; within: string }>;
 
 const HEIGHT = 64;
 const LABELS = 4;

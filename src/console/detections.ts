@@ -34,6 +34,13 @@ export function Detections({ route }: { route: Route }): VNode {
     <${mode === 'search' ? Search : Live} route=${route} />`;
 }
 
+const placeOf = ({ article: { publisher, domain } }: DetectionEntry): VNode =>
+  foreign(publisher?.name ?? domain ?? 'unknown');
+
+/** The score as a bar, with the band: a text's score goes to 100, a photo's to 99. */
+const strength = ({ strength: { band, score } }: DetectionEntry): VNode =>
+  bar(score, 100, `${band} ${Math.round(score)}`);
+
 const ROWS = {
   rowsOf: ({ detections }: DetectionsPage) => detections,
   key: ({ id, version }: DetectionEntry) => `${id} ${version}`,
@@ -118,15 +125,6 @@ function titleLink(detection: DetectionEntry): VNode {
     <span class="soft mono">${id}version\u00a0${detection.version}</span>`;
   if (!hasPhoto(detection)) return text;
   return html`<div class="with-photo"><${Photo} key=${detection.id} of=${detection} look="small" /><div>${text}</div></div>`;
-}
-
-function placeOf({ article: { publisher, domain } }: DetectionEntry): VNode {
-  return foreign(publisher?.name ?? domain ?? 'unknown');
-}
-
-/** The score as a bar, with the band: a text's score goes to 100, a photo's to 99. */
-function strength({ strength: { band, score } }: DetectionEntry): VNode {
-  return bar(score, 100, `${band} ${Math.round(score)}`);
 }
 
 function One({ id }: { id: string }): VNode {

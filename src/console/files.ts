@@ -67,10 +67,8 @@ function windowOf({ export: exportName, window_start, label }: FileEntry): Child
   return label === null ? '–' : `backfill ${label}`;
 }
 
-export function windowLink(name: ExportName, start: string): VNode {
-  const href = linkTo('windows', { export: name, window: start });
-  return html`<a href=${href}>${windowTime(Date.parse(start))}</a>`;
-}
+export const windowLink = (name: ExportName, start: string): VNode =>
+  html`<a href=${linkTo('windows', { export: name, window: start })}>${windowTime(Date.parse(start))}</a>`;
 
 /** `40 rows: 38 created, 2 updated` */
 function rowsText(report: FileReport): string {

@@ -64,12 +64,11 @@ function verdict({ health, alerts, exports, keys, database }: Answer): Shown {
 }
 
 /** Windows that are due since the newest finished one: {@link missingIn} counts those before it. */
-function overdueIn(map: WindowMap, exports: Answer['exports']): number {
-  return EXPORT_NAMES.flatMap((name) => {
+const overdueIn = (map: WindowMap, exports: Answer['exports']): number =>
+  EXPORT_NAMES.flatMap((name) => {
     const sinceMs = Date.parse(exports[name].newest_done ?? map.from);
     return cellsOf(map, name).filter(({ letter, startMs }) => letter === 'w' && startMs >= sinceMs);
   }).length;
-}
 
 const UNREADABLE = 'The database cannot be read now';
 const NOT_KNOWN: Shown = ['abandoned', 'Not known'];
@@ -141,9 +140,8 @@ function tile([question, href]: readonly [string, string], [name, answer]: Shown
 }
 
 function alerts({ alerts: all }: Answer): VNode {
-  const alertLine = (alert: Answer['alerts'][number]) => {
-    const { name, page_worthy, since, detail, what_to_do } = alert;
-    return html`<article class="alert" key=${`${name} ${detail}`}>
+  const alertLine = ({ name, page_worthy, since, detail, what_to_do }: Answer['alerts'][number]) =>
+    html`<article class="alert" key=${`${name} ${detail}`}>
       <p>
         ${state(page_worthy ? 'failed' : 'warning', html`<strong>${name}</strong>`)}${' '}
         ${soft([page_worthy && 'needs someone now, ', 'noticed ', age(since)])}
@@ -151,7 +149,6 @@ function alerts({ alerts: all }: Answer): VNode {
       <p>${foreign(detail)}</p>
       <p class="soft">${withCommands(what_to_do)}</p>
     </article>`;
-  };
   return html`<div class="across">${panel(`Alerts: ${grouped(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
 }
 

@@ -194,7 +194,6 @@ function targetOf({ key, ctrlKey }: KeyboardEvent, index: number, cells: readonl
 
 const labelY = (line: number) => HEAD_HEIGHT + line * LINE_HEIGHT + 9;
 
-/** The hours above the map. */
 const HOURS = Array.from({ length: 12 }, (_, index) => {
   const x = (index * DAY_WINDOWS * CELL_WIDTH) / 12;
   return html`<text x=${x} y=${labelY(-1)}>${`${2 * index}`.padStart(2, '0')}:00</text>`;

@@ -61,18 +61,15 @@ const MORE = 50;
 
 /** For each act that several windows of an export need, one that does it for all of them; none does without their files. */
 function actsForAll(open: readonly OpenWindow[]): Action[] {
-  const all = open.flatMap(({ letter, export: name, actions: own }) =>
-    own
-      .filter(({ operation }) => letter === 'a' || operation === 'window reset')
-      .map((action) => ({ ...action, export: name })),
+  const all = open.flatMap(({ letter, actions: own }) =>
+    own.filter(({ operation }) => letter === 'a' || operation === 'window reset'),
   );
-  const groups = Map.groupBy(all, ({ operation, export: name }) => `${operation} ${name}`);
+  const groups = Map.groupBy(all, ({ operation, given }) => `${operation} ${given.export}`);
   return [...groups.values()].flatMap((group) => {
-    const [first] = group;
+    const [first, second] = group;
+    if (first === undefined || second === undefined) return [];
     const start = group.flatMap(({ given }) => given.start ?? []).map(String);
-    return first === undefined || group.length < 2
-      ? []
-      : [{ operation: first.operation, given: { export: first.export, start } }];
+    return { operation: first.operation, given: { ...first.given, start } };
   });
 }
 

@@ -78,12 +78,9 @@ const SCANNED_MAX = 5000;
 /** One statement of the period endpoint reads as many. */
 const STREAMS_AT_ONCE = 8;
 
+const AFTER = Type.Union([Type.Object({ second: COUNT, id: Type.String() }), Type.Null()]);
 /** The place of a search: in the day that ends with this second, in a group of streams, after a detection. */
-const PLACE = Type.Object({
-  end: COUNT,
-  group: COUNT,
-  place: Type.Union([Type.Object({ second: COUNT, id: Type.String() }), Type.Null()]),
-});
+const PLACE = Type.Object({ end: COUNT, group: COUNT, place: AFTER });
 type SearchPlace = Static<typeof PLACE>;
 const SPAN = Type.Object({ low: COUNT, high: COUNT });
 

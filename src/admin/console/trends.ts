@@ -35,14 +35,8 @@ export const APPLIED_FILES = `
   WHERE outcome = 'applied' AND finished_at >= :from AND export IS NOT NULL
   GROUP BY step, export`;
 
-interface Step {
-  readonly step: number;
-  readonly export: ExportName;
-  readonly created: number;
-  readonly updated: number;
-  /** Milliseconds; null: only backfills. */
-  readonly late: number | null;
-}
+/** `late`: milliseconds; null: only backfills. */
+type Step = { step: number; export: ExportName; created: number; updated: number; late: number | null };
 
 /** `?days=7`: in steps, the oldest first. */
 export function readTrends(sources: Sources, { query }: Read) {
@@ -80,7 +74,6 @@ function exportSteps(db: Database, { stepMs, starts }: Steps, fromMs: number) {
     const own = new Map(applied.filter((step) => step.export === name).map((step) => [step.step, step]));
     const steps = starts.map((start) => own.get(start / stepMs));
     return {
-      /** New detections in each step. */
       created: steps.map((step) => step?.created ?? 0),
       updated: steps.map((step) => step?.updated ?? 0),
       /** From the end of a window to the end of its first reading, on average; null where nothing was read. */

@@ -58,9 +58,8 @@ export function createWatch({ ask, client, copy, patienceMs }: ExamOptions) {
   }
 
   /** Adds a fault of requests for changes, unless it names another endpoint. @returns its id */
-  async function addFault(spec: FaultSpec): Promise<string> {
-    return (await ask<{ id: string }>('fault add', { endpoint: 'listChanges', ...spec })).id;
-  }
+  const addFault = async (spec: FaultSpec): Promise<string> =>
+    (await ask<{ id: string }>('fault add', { endpoint: 'listChanges', ...spec })).id;
 
   /**
    * Waits until every fault has fired, and the client then has everything: it read a page with has_more false that it
@@ -160,9 +159,8 @@ export function createWatch({ ask, client, copy, patienceMs }: ExamOptions) {
   }
 
   /** Number of the last request. */
-  async function lastNumber(): Promise<number> {
-    return (await ask<Reported>('report', { after: NEWER })).requests_total;
-  }
+  const lastNumber = async (): Promise<number> =>
+    (await ask<Reported>('report', { after: NEWER })).requests_total;
 
   /** Number of the last request before those that are not answered yet. */
   async function lastAnswered(): Promise<number> {

@@ -24,10 +24,7 @@ export function createFaults() {
   let added = 0;
 
   const list = () =>
-    armed.map((fault) => {
-      const { id, spec, fired, seen } = fault;
-      return { id, ...spec, fired, seen, left: leftOf(fault) };
-    });
+    armed.map(({ id, spec, fired, seen }) => ({ id, ...spec, fired, seen, left: leftOf({ spec, fired }) }));
 
   return {
     list,
@@ -64,7 +61,7 @@ export function createFaults() {
   };
 }
 
-const leftOf = ({ spec, fired }: Fault) => (spec.times ?? 1) - fired;
+const leftOf = ({ spec, fired }: Pick<Fault, 'spec' | 'fired'>) => (spec.times ?? 1) - fired;
 
 /** The error code of a fault; null for the answer of a proxy, and for a fault that is not an error. */
 export function codeOf({ status, code }: FaultSpec): string | null {

@@ -219,8 +219,7 @@ function isRead(name: LabName, values: object): boolean {
  * Whether an operation on the port of the API, which needs no session, comes from this machine, under a host name that the
  * public DNS cannot have (a web page could have its own name resolve to this machine), and from no page of another origin.
  */
-function isOwn(request: IncomingMessage): boolean {
-  const { socket, headers } = request;
+function isOwn({ socket, headers }: IncomingMessage): boolean {
   const isLocal = isLoopback(normalAddress(socket.remoteAddress ?? '') ?? '');
-  return isLocal && isHostAccepted(headers.host, []) && !isForeign(request);
+  return isLocal && isHostAccepted(headers.host, []) && !isForeign({ headers });
 }
