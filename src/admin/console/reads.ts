@@ -18,8 +18,6 @@ import { END, type Read, type Sources } from './sources.ts';
 import { readTrends } from './trends.ts';
 import { readWindow, readWindowMap } from './windows.ts';
 
-type Reader = (sources: Sources, asked: Read) => unknown;
-
 const FILE_PARAMETERS = {
   outcome: list(ANY_TEXT),
   export: ANY_TEXT,
@@ -107,7 +105,7 @@ export const READERS = {
     return { ...topic, html: manualHtml(markdownOf(topic), topic.name) };
   },
 };
-const READER_OF = new Map<string, Reader>(Object.entries(READERS));
+const READER_OF = new Map<string, (sources: Sources, asked: Read) => unknown>(Object.entries(READERS));
 
 /** @returns JSON text; @throws Refused */
 export async function read(sources: Sources, asked: Read): Promise<string> {
