@@ -19,8 +19,7 @@ test('each field has its members, its column, its position and a description', a
   const { fields }: { fields: ReturnType<typeof schemaFields> } = await server.json(PATH, key);
   for (const [index, field] of fields.entries()) {
     assert.equal(Object.keys(field).join(), 'path,column,position,type,nullable,content_types,description');
-    assert.equal(field.position, index + 1);
-    assert.equal(field.column, field.path.split('.').join('_'));
+    assert.deepEqual([field.position, field.column], [index + 1, field.path.split('.').join('_')]);
     assert.match(field.description, /^[A-Za-z].{15,}\.$/, field.path);
   }
   for (const name of ['path', 'column', 'description'] as const)

@@ -118,8 +118,7 @@ test("502 and 504 look like a proxy's", async () => {
   for (const status of [502, 504]) {
     const id = await fault({ status });
     const response = await lab.get('/v1/me');
-    assert.equal(response.status, status);
-    assert.equal(response.headers.get('content-type'), 'text/html');
+    assert.deepEqual([response.status, response.headers.get('content-type')], [status, 'text/html']);
     assert.equal(response.headers.get('x-request-id'), null);
     assert.equal(response.headers.get('x-wirewatch-lab'), id);
     assert.match(await response.text(), new RegExp(`<h1>${status} `));
