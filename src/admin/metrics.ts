@@ -123,11 +123,22 @@ const GAUGES: Readonly<Record<string, Reader>> = {
   wirewatch_ingest_paused: ['Whether ingest is paused on purpose.', ({ health }) => health.alerts.paused],
   'wirewatch_alerts_open{alert,page_worthy}': [
     'Open alerts, by name; page_worthy is true for those that need someone now.',
-    openAlerts,
+    ({ monitor }) => {
+      const open = Map.groupBy(monitor.alerts(), ({ name }) => name);
+      return ALERT_NAMES.map((name) => {
+        const alerts = open.get(name) ?? [];
+        return [alerts.length, name, `${[{ name }, ...alerts].some(isPageWorthy)}`];
+      });
+    },
   ],
   'wirewatch_newest_done_timestamp_seconds{export}': [
     'End of the newest finished window of an export; as_of is made from it.',
-    newestDone,
+    // An export without a finished window, or that is switched off, has no value.
+    ({ health }) =>
+      EXPORT_NAMES.flatMap((name) => {
+        const value = secondsOf(health.exports[name].newest_done);
+        return value === null ? [] : [[value, name] as const];
+      }),
   ],
   wirewatch_connections: ['Open connections to the API.', ({ connections }) => connections()],
   wirewatch_certificate_expires_timestamp_seconds: [
@@ -141,14 +152,29 @@ const GAUGES: Readonly<Record<string, Reader>> = {
   ],
   'wirewatch_account_last_request_timestamp_seconds{account}': [
     'When a key of an account was last used.',
-    lastRequests,
+    ({ keys, keyUses }) => {
+      const usedAt = new Map(keyUses.all().map(({ key_id, last_used_at }) => [key_id, last_used_at]));
+      return [...Map.groupBy(keys, ({ account_id }) => account_id)].flatMap(([account, own]) => {
+        const times = own.flatMap(({ id }) => usedAt.get(id) ?? []);
+        return times.length === 0 ? [] : [[Math.max(...times) / SECOND_MS, account] as const];
+      });
+    },
   ],
-  'wirewatch_windows{export,status}': ['Export windows of the last 90 days, by status.', ofStatus(windows)],
+  'wirewatch_windows{export,status}': [
+    'Export windows of the last 90 days, by status.',
+    ofStatus(({ exports, database }) => {
+      if (database.unreadable !== null) return null;
+      return EXPORT_NAMES.flatMap((name) => {
+        const { windows_done: done, not_read } = exports[name];
+        const { failed, missing, abandoned } = not_read;
+        const counts = Object.entries({ done, failed, missing, abandoned });
+        return counts.map(([status, value]) => [value, name, status] as const);
+      });
+    }),
+  ],
   'wirewatch_follower_lag_seconds{account,key_id}': [
     'Age of the oldest change that a key which follows the stream has not been given.',
-    ofStatus(({ followers }) =>
-      followers.map((follower) => [follower.seconds_behind, follower.account, follower.key_id]),
-    ),
+    ofStatus(({ followers }) => followers.map((one) => [one.seconds_behind, one.account, one.key_id])),
   ],
   'wirewatch_database_bytes{database}': [
     'Size of a database file.',
@@ -188,40 +214,6 @@ async function readOnce({ status: readStatus, folder, monitor }: GaugeSources) {
   // Keys: all that were ever created, but those of removed accounts. None while access.db cannot be read; an alert says why.
   const known = inspected<ReturnType<typeof read>>(folder.access, { accounts: [], keys: [] }, read);
   return { status, health: monitor.health(), files: files?.length ?? null, ...known };
-}
-
-function openAlerts({ monitor }: Sources): Reading {
-  const open = Map.groupBy(monitor.alerts(), ({ name }) => name);
-  return ALERT_NAMES.map((name) => {
-    const alerts = open.get(name) ?? [];
-    return [alerts.length, name, `${[{ name }, ...alerts].some(isPageWorthy)}`];
-  });
-}
-
-/** An export without a finished window, or that is switched off, has no value. */
-function newestDone({ health }: Sources): Reading {
-  return EXPORT_NAMES.flatMap((name) => {
-    const value = secondsOf(health.exports[name].newest_done);
-    return value === null ? [] : [[value, name] as const];
-  });
-}
-
-function windows({ exports, database }: Status): Reading {
-  if (database.unreadable !== null) return null;
-  return EXPORT_NAMES.flatMap((name) => {
-    const { windows_done: done, not_read } = exports[name];
-    const { failed, missing, abandoned } = not_read;
-    const counts = Object.entries({ done, failed, missing, abandoned });
-    return counts.map(([status, value]) => [value, name, status] as const);
-  });
-}
-
-function lastRequests({ keys, keyUses }: Sources): Reading {
-  const usedAt = new Map(keyUses.all().map(({ key_id, last_used_at }) => [key_id, last_used_at]));
-  return [...Map.groupBy(keys, ({ account_id }) => account_id)].flatMap(([account, own]) => {
-    const times = own.flatMap(({ id }) => usedAt.get(id) ?? []);
-    return times.length === 0 ? [] : [[Math.max(...times) / SECOND_MS, account] as const];
-  });
 }
 
 const secondsOf = (time: string | null | undefined) => inSeconds(parseInstant(time ?? ''));

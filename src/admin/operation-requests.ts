@@ -21,11 +21,8 @@ const BODY_BYTES_MAX = 256 * 1024;
 const LINES = 'application/x-ndjson';
 const READ_ONLY = 'This session may only read: it was made with wirewatch console --read-only.';
 
-export interface Asker extends Pick<AskOperation, 'way' | 'by'> {
-  readonly mayAct: boolean;
-  /** Asked once the body is there, which its sender can hold back until the session has ended. */
-  readonly isValid: () => boolean;
-}
+/** `isValid`: asked once the body is there, which its sender can hold back until the session has ended. */
+export type Asker = Pick<AskOperation, 'way' | 'by'> & Readonly<{ mayAct: boolean; isValid: () => boolean }>;
 
 /** @returns the answer to send; null if it was sent, in lines */
 export async function answerRequest(

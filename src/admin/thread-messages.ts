@@ -12,13 +12,8 @@ export type OperationsSettings = Pick<Context, 'config' | 'kind'>;
 /** With what only the main thread knows when it asks. */
 export type WithLive<Ask> = Ask & { readonly live: Live };
 
-export interface AskView {
-  /** Behind `/console/`. */
-  readonly path: string;
-  readonly query: string;
-  /** Whether acts are offered. */
-  readonly mayAct: boolean;
-}
+/** `path`: behind `/console/`; `mayAct`: whether acts are offered. */
+export type AskView = Readonly<{ path: string; query: string; mayAct: boolean }>;
 
 export interface AskOperation {
   /** The name as it stands in an address: `key-create`. */
@@ -56,14 +51,8 @@ export interface MainCalls {
   forget(denied: readonly Denied[]): void;
 }
 
-/** An operation that a lab does in the main thread. */
-export interface AskLab {
-  /** Without `lab`. */
-  readonly name: string;
-  readonly values: object;
-  /** Its name in the audit trail. */
-  readonly operation: Doing;
-}
+/** An operation that a lab does in the main thread. `name`: without `lab`; `operation`: its name in the audit trail. */
+export type AskLab = Readonly<{ name: string; values: object; operation: Doing }>;
 
 /** An answer: JSON text, unless its headers name another type. */
 export interface Told {

@@ -109,8 +109,7 @@ export function runOperations(port: MessagePort, { config, kind }: OperationsSet
     const work = (tellAll: Tell) => operation.run(contextFor(ask, operation, tellAll), given);
     const subject = operation.job?.(given, shared(live));
     if (subject === undefined) return JSON.stringify(outcomeDocument(await work(tell)));
-    const asked = { operation: operation.name, subject, by, nowMs: now() };
-    const { job, outcome } = jobs.run(asked, tell, work);
+    const { job, outcome } = jobs.run({ operation: operation.name, subject, by, nowMs: now() }, tell, work);
     if (ask.isAsync !== true) return JSON.stringify(outcomeDocument(await outcome));
     outcome.catch(() => {});
     return JSON.stringify(job);
@@ -158,12 +157,11 @@ function gone(path: string): never {
  * SQLite's error does not name the database. Damage of `access.db` must not be reported as damage of `detections.db`;
  * it is small enough to be checked completely.
  */
-function isSound(path: string): boolean {
-  return unlessError(false, () => {
+const isSound = (path: string): boolean =>
+  unlessError(false, () => {
     using db = openDatabase(path, 'read');
     return db.pragma('quick_check(1)', { simple: true }) === 'ok';
   });
-}
 
 /** What a standby would change, the writer's next change would undo. @throws Refused `failed` */
 function requireWriter({ role, copy }: Live): void {

@@ -149,10 +149,8 @@ function Made({ outcome, onClose }: { outcome: Outcome; onClose: () => void }): 
   </${Dialog}>`;
 }
 
-function keyIn({ value }: Outcome): string | null {
-  const key = isObject(value) ? value.key : null;
-  return typeof key === 'string' ? key : null;
-}
+const keyIn = ({ value }: Outcome): string | null =>
+  isObject(value) && typeof value.key === 'string' ? value.key : null;
 
 /** An option stays with its value when a long command is broken into lines. */
 function command(form: OperationForm, given: Readonly<Record<string, unknown>>): VNode {

@@ -12,17 +12,8 @@ import { choice, panel, read, table } from './parts.ts';
 import { queryOf } from './route.ts';
 import { useReading } from './server.ts';
 
-const SPANS = [
-  ['1', '24 hours'],
-  ['7', '7 days'],
-  ['90', '90 days'],
-] as const;
-const GROUPS = [
-  ['exports', 'Exports'],
-  ['customers', 'Customers'],
-  ['keys', 'Keys'],
-  ['machine', 'Machine'],
-] as const;
+const SPANS: Readonly<Record<string, string>> = { 1: '24 hours', 7: '7 days', 90: '90 days' };
+const GROUPS = { exports: 'Exports', customers: 'Customers', keys: 'Keys', machine: 'Machine' };
 
 /** Numbers in equal steps, the oldest first; null where there is none. */
 type Values = readonly (number | null)[];
@@ -41,10 +32,10 @@ interface Series {
 type About = Pick<Overview, 'database' | 'disks' | 'exports' | 'role'>;
 
 export function Activity({ about }: { about: About }): VNode {
-  const [days, setDays] = useState<(typeof SPANS)[number][0]>('1');
-  const [group, setGroup] = useState<(typeof GROUPS)[number][0]>('exports');
+  const [days, setDays] = useState('1');
+  const [group, setGroup] = useState<keyof typeof GROUPS>('exports');
   const aside = [choice('Curves of', group, GROUPS, setGroup), choice('Of the last', days, SPANS, setDays)];
-  const within = SPANS.find(([known]) => known === days)?.[1] ?? '';
+  const within = SPANS[days] ?? '';
   const reading = useReading<Trends>(`/console/trends${queryOf({ days })}`, ['windows']);
   const of = { exports: ofExports, customers: ofCustomers, keys: ofKeys, machine: ofMachine };
   const curves = (trends: Trends) => {
@@ -58,8 +49,8 @@ export function Activity({ about }: { about: About }): VNode {
   return panel('Activity', read(reading, curves), { look: 'half', help: 'monitoring', aside });
 }
 
-function ofExports({ exports }: Trends, about: About): Series[] {
-  return EXPORT_NAMES.filter((name) => about.exports[name].enabled).flatMap((name) => [
+const ofExports = ({ exports }: Trends, about: About): Series[] =>
+  EXPORT_NAMES.filter((name) => about.exports[name].enabled).flatMap((name) => [
     {
       title: `New detections, ${name}`,
       lines: [['Detections', exports[name].created]],
@@ -67,22 +58,19 @@ function ofExports({ exports }: Trends, about: About): Series[] {
     },
     delay(`From a window\u2019s end to its reading, ${name}`, exports[name].late_seconds),
   ]);
-}
 
-function ofCustomers({ customers }: Trends): Series[] {
-  return customers.map(({ name, rows }) => ({
+const ofCustomers = ({ customers }: Trends): Series[] =>
+  customers.map(({ name, rows }) => ({
     title: `Rows for ${name}`,
     lines: [['Rows', rows]],
     text: (value) => counted(value, 'row'),
   }));
-}
 
-function ofKeys({ keys }: Trends): Series[] {
-  return keys.flatMap((key) => [
+const ofKeys = ({ keys }: Trends): Series[] =>
+  keys.flatMap((key) => [
     requestsOf(`Requests, ${key.name}`, key),
     delay(`Lag behind the stream, ${key.name}`, key.lag_seconds),
   ]);
-}
 
 function ofMachine({ machine, exports, step_seconds }: Trends, { role, database, disks }: About): Series[] {
   const lag = role === 'standby' ? 'Lag of this standby behind the copy' : 'Lag of the copy, and of standbys';
@@ -122,11 +110,8 @@ function fullText(bytesPerDay: number, disks: About['disks']): string {
   return `: disk full in ${weeks > 520 ? 'more than ten years' : counted(weeks, 'week')}`;
 }
 
-interface CurveProps extends Series {
-  readonly steps: Pick<Trends, 'from' | 'step_seconds'>;
-  /** All of them, in words. */
-  readonly within: string;
-}
+/** `within`: the time of all steps, in words. */
+type CurveProps = Series & Readonly<{ steps: Trends; within: string }>;
 
 const HEIGHT = 64;
 const LABELS = 4;

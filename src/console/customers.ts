@@ -47,15 +47,14 @@ function account(entry: AccountEntry): VNode {
 
 type Subscription = AccountEntry['subscriptions'][number];
 
-function subscriptionTable(subscriptions: readonly Subscription[]): VNode {
-  return table(
+const subscriptionTable = (subscriptions: readonly Subscription[]): VNode =>
+  table(
     { label: 'Subscriptions', rows: subscriptions, key: ({ id }) => id, empty: 'No subscription yet.' },
     ['Subscription', ({ id, name }) => [foreign(`${id}`, 'mono'), name !== null && [' ', foreign(name)]]],
     ['Content types', ({ content_types }) => content_types.join(' and ')],
     ['Time zone', ({ time_zone }) => time_zone],
     ['Action', (own) => actions(own.actions, { name: own.name ?? '', present: own })],
   );
-}
 
 function rightOptions({ id, content_types: types }: Subscription): Option[] {
   const single = types.length > 1 ? types.map((one): Option => [`${id}:${one}`, `${id}, ${one} only`]) : [];
@@ -65,8 +64,8 @@ function rightOptions({ id, content_types: types }: Subscription): Option[] {
 const allowance = (used: number, most: number | null): Children =>
   most === null ? grouped(used) : bar(used, most, `${grouped(used)} of ${grouped(most)}`);
 
-function keyTable(keys: readonly KeyEntry[], label: string, choices: Choices, empty?: string): VNode {
-  return table(
+const keyTable = (keys: readonly KeyEntry[], label: string, choices: Choices, empty?: string): VNode =>
+  table(
     { label, rows: keys, key: ({ id }) => id, empty },
     ['Key', keyName],
     ['Reads', rights],
@@ -76,7 +75,6 @@ function keyTable(keys: readonly KeyEntry[], label: string, choices: Choices, em
     ['Refused, 7 days', ({ refused }) => (refused.length === 0 ? soft('none') : refused.map(refusal))],
     ['Action', (key) => actions(key.actions, { name: key.name, present: keyMembers(key), choices })],
   );
-}
 
 /** A key, with its members as the operations name them. */
 function keyMembers(key: KeyEntry): object {

@@ -23,10 +23,7 @@ const FIELDS: readonly Field[] = [
   { name: 'min_band', label: 'Band at least', options: BANDS },
   { name: 'min_score', label: 'Score at least', type: 'number' },
 ];
-const MODES = [
-  ['live', 'Live'],
-  ['search', 'Search'],
-] as const;
+const MODES = { live: 'Live', search: 'Search' };
 
 export function Detections({ route }: { route: Route }): VNode {
   if (route.name !== '') return html`<${One} id=${route.name} />`;
@@ -37,7 +34,15 @@ export function Detections({ route }: { route: Route }): VNode {
     <${mode === 'search' ? Search : Live} route=${route} />`;
 }
 
+const placeOf = ({ article: { publisher, domain } }: DetectionEntry): VNode =>
+  foreign(publisher?.name ?? domain ?? 'unknown');
+
+/** The score as a bar, with the band: a text's score goes to 100, a photo's to 99. */
+const strength = ({ strength: { band, score } }: DetectionEntry): VNode =>
+  bar(score, 100, `${band} ${Math.round(score)}`);
+
 const ROWS = {
+  rowsOf: ({ detections }: DetectionsPage) => detections,
   key: ({ id, version }: DetectionEntry) => `${id} ${version}`,
   columns: [
     ['Detection', titleLink, 'wide'],
@@ -49,9 +54,8 @@ const ROWS = {
   ] satisfies Column<DetectionEntry>[],
 };
 
-export function detectionRows(rows: readonly DetectionEntry[], label: string, empty: string): VNode {
-  return table({ ...ROWS, label, rows, empty }, ...ROWS.columns);
-}
+export const detectionRows = (rows: readonly DetectionEntry[], label: string, empty: string): VNode =>
+  table({ ...ROWS, label, rows, empty }, ...ROWS.columns);
 
 function Live({ route }: { route: Route }): VNode {
   return useList<DetectionsPage, DetectionEntry>({
@@ -62,7 +66,6 @@ function Live({ route }: { route: Route }): VNode {
     topics: ['detections'],
     route,
     fields: FIELDS,
-    rowsOf: ({ detections }) => detections,
     noteOf({ detections, total }) {
       const versions = shownOf(detections.length, total, 'version');
       return html`<p class="soft live-note">In the order of delivery, the newest first: ${versions}. New versions appear on top.</p>`;
@@ -90,7 +93,6 @@ function Search({ route }: { route: Route }): VNode {
     more: 'Continue the search',
     // One step of a search is short, and finds few or none: with so many rows it waits for somebody who wants more.
     enough: 20,
-    rowsOf: ({ detections }) => detections,
     noteOf({ total }, { next, searched_to }, { length }) {
       const back = (searched_to ?? to).slice(0, 10);
       const soFar = `Searched back to ${back}; earlier days were not searched yet.`;
@@ -123,17 +125,6 @@ function titleLink(detection: DetectionEntry): VNode {
     <span class="soft mono">${id}version\u00a0${detection.version}</span>`;
   if (!hasPhoto(detection)) return text;
   return html`<div class="with-photo"><${Photo} key=${detection.id} of=${detection} look="small" /><div>${text}</div></div>`;
-}
-
-function placeOf({ article: { publisher, domain } }: DetectionEntry): VNode {
-  return foreign(publisher?.name ?? domain ?? 'unknown');
-}
-
-const FULL = 100;
-
-/** The score as a bar, with the band: a text's score goes to 100, a photo's to 99. */
-function strength({ strength: { band, score } }: DetectionEntry): VNode {
-  return bar(score, FULL, `${band} ${Math.round(score)}`);
 }
 
 function One({ id }: { id: string }): VNode {

@@ -67,10 +67,8 @@ function windowOf({ export: exportName, window_start, label }: FileEntry): Child
   return label === null ? '–' : `backfill ${label}`;
 }
 
-export function windowLink(name: ExportName, start: string): VNode {
-  const href = linkTo('windows', { export: name, window: start });
-  return html`<a href=${href}>${windowTime(Date.parse(start))}</a>`;
-}
+export const windowLink = (name: ExportName, start: string): VNode =>
+  html`<a href=${linkTo('windows', { export: name, window: start })}>${windowTime(Date.parse(start))}</a>`;
 
 /** `40 rows: 38 created, 2 updated` */
 function rowsText(report: FileReport): string {
@@ -83,12 +81,11 @@ function rowsText(report: FileReport): string {
 function leftOut(report: FileReport): string[] {
   const { bad_rows = 0, unknown_rows = {}, urls_withheld = 0 } = report;
   const { ignored_columns = [], names_without_id = 0 } = report;
-  const unknown = Object.entries(unknown_rows).map(
-    ([stream, rows]) => `${counted(rows, 'row')} left out: there is no subscription for ${stream}`,
-  );
   return [
     bad_rows > 0 ? `${counted(bad_rows, 'row')} left out: not in the export format` : '',
-    ...unknown,
+    ...Object.entries(unknown_rows).map(
+      ([stream, rows]) => `${counted(rows, 'row')} left out: there is no subscription for ${stream}`,
+    ),
     ignored_columns.length > 0 ? `columns ignored: ${ignored_columns.join(', ')}` : '',
     names_without_id > 0 ? `${counted(names_without_id, 'publisher name')} without an id ignored` : '',
     urls_withheld > 0

@@ -33,10 +33,8 @@ export function History({ route }: { route: Route }): VNode {
   });
 }
 
-function actor({ kind, command, ...by }: AuditedChange): VNode {
-  return html`${by.actor !== null && html`${foreign(actorText(by))}<br />`}${soft([kind, command !== null && [': ', foreign(command)]])}`;
-}
+const actor = ({ kind, command, ...by }: AuditedChange): VNode =>
+  html`${by.actor !== null && html`${foreign(actorText(by))}<br />`}${soft([kind, command !== null && [': ', foreign(command)]])}`;
 
-function change([name, { from, to }]: [string, AuditedChange['members'][string]]): VNode {
-  return html`<div>${soft(name)} ${from !== undefined && from !== null && html`${value(from)} → `}${value(to)}</div>`;
-}
+const change = ([name, { from, to }]: [string, AuditedChange['members'][string]]): VNode =>
+  html`<div>${soft(name)} ${from !== undefined && from !== null && html`${value(from)} → `}${value(to)}</div>`;

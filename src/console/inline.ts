@@ -28,11 +28,9 @@ export const state = (name: MarkName, text: Children): VNode =>
 
 export const soft = (text: Children) => html`<span class="soft">${text}</span>`;
 
-export function bar(value: number, most: number, text: string): VNode {
-  return html`<span class="bar-text">
+export const bar = (value: number, most: number, text: string): VNode => html`<span class="bar-text">
     <meter min="0" max=${Math.max(1, most)} value=${Math.min(value, most)} aria-hidden="true"></meter>${text}
   </span>`;
-}
 
 function Age({ at }: { at: string }): VNode {
   const ms = Date.parse(at);
@@ -64,10 +62,9 @@ export function foreign(text: string | null | undefined, look?: 'mono' | 'soft' 
 }
 
 /** Text with a command in it, whose words are not broken at their hyphens. */
-export function withCommands(text: string): VNode[] {
-  return text
+export const withCommands = (text: string): VNode[] =>
+  text
     .split(/(\S*-\S*)/)
     .map((part, at) => (at % 2 === 0 ? html`${part}` : html`<span class="whole">${part}</span>`));
-}
 
 export const value = (item: unknown) => foreign(shown(item), 'mono');

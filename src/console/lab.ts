@@ -10,10 +10,7 @@ import { facts, panel, read, table } from './parts.ts';
 import { useReading } from './server.ts';
 
 const HELP = { help: 'testing-your-client' };
-const MOVES = [
-  { operation: 'lab clock', given: {} },
-  { operation: 'lab drop', given: {} },
-];
+const MOVES = ['lab clock', 'lab drop'].map((operation) => ({ operation, given: {} }));
 const ADDS = [{ operation: 'lab fault add', given: {} }];
 
 export const Lab = (): VNode => html`${read(useReading<LabState>('/console/lab', ['tick']), labOf)}`;

@@ -17,11 +17,9 @@ import { type Reading, useReading } from './server.ts';
 import { cellsOf } from './window-map.ts';
 import { OpenList } from './windows.ts';
 
-const NEWEST = 6;
-
 export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
-  const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
+  const live = useReading<DetectionsPage>('/console/detections/live?limit=6', ['detections']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
   const [map] = windows.pages;
   const newest = ({ detections }: DetectionsPage) =>
@@ -66,13 +64,11 @@ function verdict({ health, alerts, exports, keys, database }: Answer): Shown {
 }
 
 /** Windows that are due since the newest finished one: {@link missingIn} counts those before it. */
-function overdueIn(map: WindowMap, exports: Answer['exports']): number {
-  const overdue = (name: ExportName) => {
+const overdueIn = (map: WindowMap, exports: Answer['exports']): number =>
+  EXPORT_NAMES.flatMap((name) => {
     const sinceMs = Date.parse(exports[name].newest_done ?? map.from);
     return cellsOf(map, name).filter(({ letter, startMs }) => letter === 'w' && startMs >= sinceMs);
-  };
-  return EXPORT_NAMES.flatMap(overdue).length;
-}
+  }).length;
 
 const UNREADABLE = 'The database cannot be read now';
 const NOT_KNOWN: Shown = ['abandoned', 'Not known'];
@@ -144,9 +140,8 @@ function tile([question, href]: readonly [string, string], [name, answer]: Shown
 }
 
 function alerts({ alerts: all }: Answer): VNode {
-  const alertLine = (alert: Answer['alerts'][number]) => {
-    const { name, page_worthy, since, detail, what_to_do } = alert;
-    return html`<article class="alert" key=${`${name} ${detail}`}>
+  const alertLine = ({ name, page_worthy, since, detail, what_to_do }: Answer['alerts'][number]) =>
+    html`<article class="alert" key=${`${name} ${detail}`}>
       <p>
         ${state(page_worthy ? 'failed' : 'warning', html`<strong>${name}</strong>`)}${' '}
         ${soft([page_worthy && 'needs someone now, ', 'noticed ', age(since)])}
@@ -154,7 +149,6 @@ function alerts({ alerts: all }: Answer): VNode {
       <p>${foreign(detail)}</p>
       <p class="soft">${withCommands(what_to_do)}</p>
     </article>`;
-  };
   return html`<div class="across">${panel(`Alerts: ${grouped(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
 }
 
@@ -168,12 +162,8 @@ function system(answer: Answer): Facts {
   ];
 }
 
-function shown(lines: readonly Line[]): Facts {
-  return lines.map(([label, text, mark]) => [
-    labelOf(label),
-    mark === undefined ? foreign(text) : state(mark, foreign(text)),
-  ]);
-}
+const shown = (lines: readonly Line[]): Facts =>
+  lines.map(([label, text, mark]) => [labelOf(label), mark ? state(mark, foreign(text)) : foreign(text)]);
 
 const JOB_MARKS = { running: 'held', done: 'done', failed: 'failed' } as const;
 

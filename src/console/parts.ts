@@ -26,11 +26,8 @@ export type Facts = readonly (readonly [string, Children])[];
 export const facts = (list: Facts): VNode =>
   html`<dl>${list.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>`;
 
-export type Column<Row> = readonly [
-  title: string,
-  of: (row: Row) => Children,
-  look?: 'number' | 'medium' | 'wide',
-];
+type Look = 'number' | 'medium' | 'wide';
+export type Column<Row> = readonly [title: string, of: (row: Row) => Children, look?: Look];
 
 export interface TableOptions<Row> {
   readonly label: string;
@@ -79,16 +76,17 @@ export function Code({ text, label }: { text: string; label: string }): VNode {
     <button type="button" class="copy" aria-label=${`${title}: ${label}`} onClick=${copy}>${title}</button></div>`;
 }
 
+/** Buttons, one of which is pressed. @param texts of the values, in order */
 export function choice<Value extends string>(
   label: string,
   value: Value,
-  options: readonly (readonly [Value, string])[],
+  texts: Readonly<Record<Value, string>>,
   onChoose: (value: Value) => void,
 ): VNode {
-  return html`<div class="choice" role="group" aria-label=${label}>${options.map(
-    ([name, text]) =>
-      html`<button type="button" aria-pressed=${name === value} onClick=${() => onChoose(name)}>${text}</button>`,
-  )}</div>`;
+  const button = (name: Value) =>
+    html`<button type="button" aria-pressed=${name === value} onClick=${() => onChoose(name)}>${texts[name]}</button>`;
+  const names = Object.keys(texts) as Value[];
+  return html`<div class="choice" role="group" aria-label=${label}>${names.map(button)}</div>`;
 }
 
 /** Takes the focus when its subject has changed, so that a screen reader announces it. */

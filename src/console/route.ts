@@ -1,12 +1,8 @@
 /** The route: view and parameters in the fragment of the address, so that it can be bookmarked and sent. */
 import { useAtEvent } from './server.ts';
 
-export interface Route {
-  readonly view: string;
-  /** After the view: a detection's id, a manual topic. */
-  readonly name: string;
-  readonly parameters: URLSearchParams;
-}
+/** `name`: a detection's id or a topic of the manual, after the view. */
+export type Route = Readonly<{ view: string; name: string; parameters: URLSearchParams }>;
 
 function current(): Route {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?', 2);
@@ -29,6 +25,4 @@ export const linkTo = (view: string, values: Values = {}, name = ''): string =>
   `#/${view}${name === '' ? '' : `/${name}`}${queryOf(values)}`;
 
 /** Opens a link. @param isReplaced a changed filter replaces its entry in the browser's history */
-export function go(link: string, isReplaced = false): void {
-  location[isReplaced ? 'replace' : 'assign'](link);
-}
+export const go = (link: string, isReplaced = false) => location[isReplaced ? 'replace' : 'assign'](link);

@@ -25,9 +25,7 @@ export const serverNow = () => Date.now() + aheadMs;
 const SECRET = 'wirewatch-session';
 
 /** @param secret empty: there is none any more */
-export function keepSecret(secret: string): void {
-  localStorage.setItem(SECRET, secret);
-}
+export const keepSecret = (secret: string) => localStorage.setItem(SECRET, secret);
 
 /** @throws Failure for a refusal, and without an answer */
 async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
@@ -60,9 +58,7 @@ export function send<Answer>(path: string, body: unknown, isAsync = false): Prom
 /** An event is named after what changed; `session`: it may have ended; `tick`: every second. */
 const events = new EventTarget();
 
-function emit(topic: string): void {
-  events.dispatchEvent(new Event(topic));
-}
+const emit = (topic: string) => events.dispatchEvent(new Event(topic));
 
 /** What is read now and at each event. */
 export function useAtEvent<Value>(target: EventTarget, name: string, readValue: () => Value): Value {
@@ -118,66 +114,61 @@ export function useChanges(): boolean | null {
   return connected;
 }
 
+export type Reading<Answer extends object> = ReturnType<typeof createReading<Answer>>;
+
 /** The content of a path; of a list, page by page. There is one request at a time: events must not overload the appliance. */
-export class Reading<Answer extends object> {
-  /** The pages read so far; kept while they are read again. */
-  pages: readonly Answer[] = [];
-  failure: Failure | undefined;
-  isReading = false;
-  retry = () => {};
-  readonly #path: string;
-  readonly #draw: () => void;
-  readonly #stopped = new AbortController();
-  #isStale = false;
+function createReading<Answer extends object>(path: string, draw: () => void) {
+  const stopped = new AbortController();
+  const { signal } = stopped;
+  let isStale = false;
+  const reading = {
+    /** The pages read so far; kept while they are read again. */
+    pages: [] as readonly Answer[],
+    failure: undefined as Failure | undefined,
+    isReading: false,
+    retry: () => {},
+    get older() {
+      return nextOf(reading.pages.at(-1)) === null ? null : () => void readPage(true);
+    },
+    /** Reads now and at each event. @returns ends it */
+    start(topics: readonly string[]) {
+      for (const topic of topics)
+        events.addEventListener(topic, () => reading.pages.length <= 1 && readPage(), { signal });
+      void readPage();
+      return () => stopped.abort();
+    },
+  };
 
-  constructor(path: string, draw: () => void) {
-    this.#path = path;
-    this.#draw = draw;
-  }
-
-  /** Reads now and at each event. @returns ends it */
-  start(topics: readonly string[]): () => void {
-    const { signal } = this.#stopped;
-    for (const topic of topics)
-      events.addEventListener(topic, () => this.pages.length <= 1 && this.#read(), { signal });
-    void this.#read();
-    return () => this.#stopped.abort();
-  }
-
-  get older(): (() => void) | null {
-    return nextOf(this.pages.at(-1)) === null ? null : () => void this.#read(true);
-  }
-
-  async #read(isOlder = false): Promise<void> {
-    this.#isStale = this.isReading && (this.#isStale || !isOlder);
-    if (this.isReading) return;
-    this.isReading = true;
-    this.#draw();
-    const { signal } = this.#stopped;
-    const after = isOlder ? nextOf(this.pages.at(-1)) : null;
-    const query = after ? `${this.#path.includes('?') ? '&' : '?'}after=${encodeURIComponent(after)}` : '';
+  async function readPage(isOlder = false): Promise<void> {
+    isStale = reading.isReading && (isStale || !isOlder);
+    if (reading.isReading) return;
+    reading.isReading = true;
+    draw();
+    const after = isOlder ? nextOf(reading.pages.at(-1)) : null;
+    const query = after ? `${path.includes('?') ? '&' : '?'}after=${encodeURIComponent(after)}` : '';
     try {
-      const page = await ask<Answer>(this.#path + query, { signal });
+      const page = await ask<Answer>(path + query, { signal });
       signal.throwIfAborted();
-      this.pages = isOlder ? [...this.pages, page] : [page];
-      this.failure = undefined;
+      reading.pages = isOlder ? [...reading.pages, page] : [page];
+      reading.failure = undefined;
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof Failure)) throw error;
-      this.failure = error;
-      this.retry = () => void this.#read(isOlder);
+      reading.failure = error;
+      reading.retry = () => void readPage(isOlder);
     } finally {
-      this.isReading = false;
-      if (!signal.aborted) this.#draw();
+      reading.isReading = false;
+      if (!signal.aborted) draw();
     }
-    if (this.#isStale && this.pages.length <= 1) void this.#read();
+    if (isStale && reading.pages.length <= 1) void readPage();
   }
+  return reading;
 }
 
 /** Reads a path now and at each event with one of the topics. A list is read again while it has one page. */
 export function useReading<Answer extends object>(path: string, topics: readonly string[] = []) {
   const [, setDrawn] = useState({});
-  const reading = useMemo(() => new Reading<Answer>(path, () => setDrawn({})), [path]);
+  const reading = useMemo(() => createReading<Answer>(path, () => setDrawn({})), [path]);
   useEffect(() => reading.start(topics), [reading]);
   return reading;
 }

@@ -57,13 +57,11 @@ export function cellsOf({ from, exports }: WindowMap, name: ExportName): Cell[] 
   }));
 }
 
-const DAYS_MIN = 7;
-
 /** Without the days before the first window that was expected; whole days, at least a week. */
 function expected(cells: readonly Cell[]): readonly Cell[] {
   const first = cells.findIndex(({ letter }) => letter !== '-' && letter !== 'n');
   const day = Math.floor((first < 0 ? cells.length : first) / DAY_WINDOWS) * DAY_WINDOWS;
-  return cells.slice(Math.max(0, Math.min(day, cells.length - DAYS_MIN * DAY_WINDOWS)));
+  return cells.slice(Math.max(0, Math.min(day, cells.length - 7 * DAY_WINDOWS)));
 }
 
 /** A path for each letter. */
@@ -196,7 +194,6 @@ function targetOf({ key, ctrlKey }: KeyboardEvent, index: number, cells: readonl
 
 const labelY = (line: number) => HEAD_HEIGHT + line * LINE_HEIGHT + 9;
 
-/** The hours above the map. */
 const HOURS = Array.from({ length: 12 }, (_, index) => {
   const x = (index * DAY_WINDOWS * CELL_WIDTH) / 12;
   return html`<text x=${x} y=${labelY(-1)}>${`${2 * index}`.padStart(2, '0')}:00</text>`;

@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Action, OpenWindow, WindowDetail, WindowLetter, WindowMap } from '../admin/console/api.ts';
 import { counted, grouped } from '../counted.ts';
-import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
 import { firstErrorText } from '../exports/error-groups.ts';
 import { formatMs } from '../time.ts';
 import { actions } from './action.ts';
@@ -25,7 +25,7 @@ export function Windows({ route: { parameters } }: { route: Route }): VNode {
   const here = (more: Record<string, string>) => linkTo('windows', { export: name, ...more });
   return html`<p class="lead soft">Each export brings a file every ten minutes. A window without data is a gap in what clients receive.</p>
     ${read(reading, (map) => {
-      const labels = EXPORT_NAMES.map((known) => [known, exportLabel(map, known)] as const);
+      const labels = perExport((known) => exportLabel(map, known));
       return html`<${OpenList} map=${map} />
       <div class="row bar">
         <div class="narrow">${choice('Export', name, labels, (chosen) => go(here({ export: chosen }), true))}</div>
@@ -61,18 +61,15 @@ const MORE = 50;
 
 /** For each act that several windows of an export need, one that does it for all of them; none does without their files. */
 function actsForAll(open: readonly OpenWindow[]): Action[] {
-  const all = open.flatMap(({ letter, export: name, actions: own }) =>
-    own
-      .filter(({ operation }) => letter === 'a' || operation === 'window reset')
-      .map((action) => ({ ...action, export: name })),
+  const all = open.flatMap(({ letter, actions: own }) =>
+    own.filter(({ operation }) => letter === 'a' || operation === 'window reset'),
   );
-  const groups = Map.groupBy(all, ({ operation, export: name }) => `${operation} ${name}`);
+  const groups = Map.groupBy(all, ({ operation, given }) => `${operation} ${given.export}`);
   return [...groups.values()].flatMap((group) => {
-    const [first] = group;
+    const [first, second] = group;
+    if (first === undefined || second === undefined) return [];
     const start = group.flatMap(({ given }) => given.start ?? []).map(String);
-    return first === undefined || group.length < 2
-      ? []
-      : [{ operation: first.operation, given: { export: first.export, start } }];
+    return { operation: first.operation, given: { ...first.given, start } };
   });
 }
 

@@ -1,15 +1,6 @@
 /** Damage of access.db that only the ingest thread meets: it waits, and goes on without a restart. */
 import assert from 'node:assert/strict';
-import {
-  closeSync,
-  existsSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Driver from 'better-sqlite3';
@@ -46,7 +37,7 @@ test('damage that only ingest meets stops ingest until it is over, and is not ta
   // Each thread loads this.
   const counted = `import { appendFileSync } from 'node:fs'; appendFileSync(${JSON.stringify(threads)}, '.');`;
   await appliance.restart(preloaded(counted));
-  const starts = () => statSync(threads).size;
+  const starts = () => readFileSync(threads).length;
   const db = new Driver(store);
   const page = Number(db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'removal'").pluck().get());
   const end = spoiled((page - 1) * PAGE_BYTES, PAGE_BYTES);
@@ -60,9 +51,8 @@ test('damage that only ingest meets stops ingest until it is over, and is not ta
     // Several starts of the thread later it is the same alert, opened once.
     const begun = starts();
     await until('several starts', () => starts() > begun + 3);
-    const alerts = appliance
-      .serving()
-      .log.filter(({ msg }) => msg === 'alert opened' || msg === 'alert closed');
+    const { log } = appliance.serving();
+    const alerts = log.filter(({ msg }) => msg === 'alert opened' || msg === 'alert closed');
     const told = alerts.map(({ msg, alert }) => [msg, alert]);
     const ofThis = told.filter(([, alert]) => OF_THIS.some((name) => name === alert));
     assert.deepEqual(ofThis, [['alert opened', 'ingest stopped']]);

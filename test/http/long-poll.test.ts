@@ -40,9 +40,8 @@ describe('a request that waits', () => {
   });
   afterEach(() => server.close());
 
-  async function end(): Promise<string> {
-    return (await server.json(`${CHANGES}?since=2026-11-20T00:00:00Z`, key)).next_cursor;
-  }
+  const end = async (): Promise<string> =>
+    (await server.json(`${CHANGES}?since=2026-11-20T00:00:00Z`, key)).next_cursor;
 
   /** Sends a request. @returns a promise of its response, once the request waits */
   async function waits(query: string, init: { seconds?: number; signal?: AbortSignal } = {}) {
@@ -61,12 +60,10 @@ describe('a request that waits', () => {
     const { answer } = await waits(`cursor=${cursor}`);
     server.deliverOne(7001);
     const response = await answer;
-    assert.equal(response.status, 200);
-    assert.equal(response.headers.get('preference-applied'), 'wait=30');
+    assert.deepEqual([response.status, response.headers.get('preference-applied')], [200, 'wait=30']);
     assert.equal(response.headers.get('ratelimit-remaining'), '3');
     const page = await pageOf(response);
-    assert.equal(page.data.length, 1);
-    assert.equal(page.has_more, false);
+    assert.deepEqual([page.data.length, page.has_more], [1, false]);
     assert.notEqual(page.next_cursor, cursor);
     assert.equal(server.waiting.count(), 0);
     assert.equal(typeof server.lines.findLast(({ msg }) => msg === 'request')?.waited_ms, 'number');
@@ -188,8 +185,7 @@ describe('more requests than may wait', () => {
     test(`${what}: the oldest are answered early, and others find room`, async () => {
       const made = Array.from({ length: keys }, () => server.makeKey().key);
       const senders = Array.from({ length: bound + 5 }, (_, at) => made[at % keys] ?? '');
-      const answered = await wait(senders);
-      assert.deepEqual(answered, [0, 1, 2, 3, 4]);
+      assert.deepEqual(await wait(senders), [0, 1, 2, 3, 4]);
       assert.equal(server.waiting.count(), bound);
       assert.equal((await server.get('/v1/health')).status, 200);
       const page = await server.json(`${CHANGES}?since=2026-11-20T00:00:00Z`, made[0]);

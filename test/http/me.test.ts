@@ -64,8 +64,7 @@ test('takes no parameters, and accepts any valid credential, with or without sco
 });
 
 test("the key's name, scopes and expiry are current", async () => {
-  const expires_at = NOW_MS + DAY_MS + 999;
-  setKey(server.access, id, { name: 'Renamed', scopes: ['reports:read'], expires_at });
+  setKey(server.access, id, { name: 'Renamed', scopes: ['reports:read'], expires_at: NOW_MS + DAY_MS + 999 });
   const expected = { id, name: 'Renamed', scopes: ['reports:read'], expires_at: '2026-11-22T12:00:00Z' };
   assert.deepEqual((await me()).key, expected);
   setAccount(server.access, 'agency', { name: 'Other name' });

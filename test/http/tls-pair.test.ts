@@ -7,21 +7,16 @@ import { describe, test } from 'node:test';
 import { loadTlsPair, validityError, watchTlsPair } from '../../src/http/tls-pair.ts';
 import { createLogger } from '../../src/logger.ts';
 import { DAY_MS } from '../../src/time.ts';
-import {
-  type CertificateFiles,
-  overwrite,
-  useCertificates,
-  WITHOUT_OPENSSL,
-} from '../support/certificates.ts';
+import { overwrite, useCertificates, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { NOW_MS } from '../support/server.ts';
 
 const { folder, first, second, copyOf } = useCertificates();
 const skip = WITHOUT_OPENSSL;
 
-const pathsOf = ({ certificate, key }: CertificateFiles) => ({ tls_certificate: certificate, tls_key: key });
+const pathsOf = ({ certificate, key }: typeof first) => ({ tls_certificate: certificate, tls_key: key });
 
 describe('a pair that cannot be used is refused, naming the file', { skip }, () => {
-  const refused = (files: Partial<CertificateFiles>, message: RegExp) =>
+  const refused = (files: Partial<typeof first>, message: RegExp) =>
     assert.rejects(loadTlsPair(pathsOf({ ...first, ...files })), { code: 'configuration', message });
 
   test('no such file; a folder', async () => {

@@ -14,11 +14,11 @@ export type { FileDocument as FileEntry, FileOutcome, FileReport } from '../../i
 export type { DetectionEntry, DetectionsPage } from './detections.ts';
 export type { Action, WindowLetter } from './windows.ts';
 
-/** `POST session` {token}: redeems a link (`/#login=TOKEN`); 401 when it was used or has expired. */
-export interface SessionBegun {
-  /** Shown only once. The app keeps it for its origin, host and port, and sends it with every request. */
-  readonly secret: string;
-}
+/**
+ * `POST session` {token}: redeems a link (`/#login=TOKEN`); 401 when it was used or has expired. The secret is shown only
+ * once. The app keeps it for its origin, host and port, and sends it with every request.
+ */
+export type SessionBegun = Readonly<{ secret: string }>;
 
 /** `GET session`: the session. `POST session/end` {}: ends it. */
 export interface Session {

@@ -19,12 +19,8 @@ import type { Session, SessionBegun } from './api.ts';
 
 export const CONSOLE = '/console/';
 
-export interface ConsoleOptions {
-  readonly operations: Operations;
-  /** The answer to `GET lab`, a LabState; null unless it is a lab. */
-  readonly lab: (() => object) | null;
-  readonly log: Logger;
-}
+/** `lab`: the answer to `GET lab`, a LabState; null unless it is a lab. */
+export type ConsoleOptions = Readonly<{ operations: Operations; lab: (() => object) | null; log: Logger }>;
 
 /** The machine's clock, also in a lab: a session must survive a clock that is moved. */
 const now = Date.now;

@@ -19,9 +19,7 @@ import { DAY_MS, formatMs, formatSeconds, SECOND_MS } from '../../time.ts';
 import { END, END_EXPECTED, type Read, type Sources } from './sources.ts';
 
 /** A detection as clients see it, with `event` in the live stream. */
-export interface DetectionEntry extends Omit<DetectionMembers, 'event'> {
-  readonly event?: string;
-}
+export type DetectionEntry = Omit<DetectionMembers, 'event'> & { readonly event?: string };
 
 /** `GET detections/live` and `GET detections/search`; only a search goes on. */
 export interface DetectionsPage {
@@ -80,12 +78,9 @@ const SCANNED_MAX = 5000;
 /** One statement of the period endpoint reads as many. */
 const STREAMS_AT_ONCE = 8;
 
+const AFTER = Type.Union([Type.Object({ second: COUNT, id: Type.String() }), Type.Null()]);
 /** The place of a search: in the day that ends with this second, in a group of streams, after a detection. */
-const PLACE = Type.Object({
-  end: COUNT,
-  group: COUNT,
-  place: Type.Union([Type.Object({ second: COUNT, id: Type.String() }), Type.Null()]),
-});
+const PLACE = Type.Object({ end: COUNT, group: COUNT, place: AFTER });
 type SearchPlace = Static<typeof PLACE>;
 const SPAN = Type.Object({ low: COUNT, high: COUNT });
 
@@ -146,8 +141,11 @@ export function readSearch(sources: Sources, { query }: Read): DetectionsPage {
 
 function countIn(db: Database, streams: readonly StoredStream[], period: Period): DetectionsPage['total'] {
   const ordinals = JSON.stringify(streams.map(({ ordinal }) => ordinal));
-  const count = db.prepare<unknown[], number>(COUNT_DETECTIONS).pluck();
-  const rows = count.get({ ordinals, ...period }) ?? 0;
+  const rows =
+    db
+      .prepare<unknown[], number>(COUNT_DETECTIONS)
+      .pluck()
+      .get({ ordinals, ...period }) ?? 0;
   return { rows, or_more: rows === COUNTED_MAX };
 }
 
@@ -217,8 +215,7 @@ const ALWAYS_CHANGED = ['version', 'event'];
 function changedPaths(before: unknown, after: unknown, path = ''): string[] {
   if (!isObject(before) || !isObject(after))
     return JSON.stringify(before) === JSON.stringify(after) ? [] : [path];
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  return names
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])]
     .filter((name) => path !== '' || !ALWAYS_CHANGED.includes(name))
     .flatMap((name) => changedPaths(before[name], after[name], path === '' ? name : `${path}.${name}`));
 }

@@ -18,7 +18,22 @@ import { END, type Read, type Sources } from './sources.ts';
 import { readTrends } from './trends.ts';
 import { readWindow, readWindowMap } from './windows.ts';
 
-type Reader = (sources: Sources, asked: Read) => unknown;
+const FILE_PARAMETERS = {
+  outcome: list(ANY_TEXT),
+  export: ANY_TEXT,
+  name: ANY_TEXT,
+  after: integer(0, Number.MAX_SAFE_INTEGER),
+};
+const ENTRIES_MAX = 50;
+const AUDIT_PARAMETERS = {
+  from: END,
+  to: END,
+  after: integer(0, Number.MAX_SAFE_INTEGER),
+  /** A part of an entry, as JSON, in any case: of a user, a command, an id. */
+  words: ANY_TEXT,
+};
+const SEARCH_CHARACTERS_MAX = 100;
+const EXCERPT_CHARACTERS = 120;
 
 /** By path behind `/console/`. */
 export const READERS = {
@@ -27,45 +42,76 @@ export const READERS = {
       ({ name }) => mayAct && (live.role === 'writer' || (live.role === 'standby' && name === 'promote')),
     ),
   }),
-  changes,
+  /** A number for each topic: it differs when the views of that topic must be read again. Consoles ask every second. */
+  changes(sources: Sources) {
+    const { folder, live, jobs, nowMs } = sources;
+    const [detections, access] = [sources.detections, sources.access].map(stateOf);
+    const usage = statSync(folder.usage, { throwIfNoEntry: false })?.mtimeMs;
+    const minute = Math.floor(nowMs / MINUTE_MS);
+    const numberOf = (...parts: unknown[]) => crc32(JSON.stringify(parts));
+    return {
+      overview: numberOf(detections, access, usage, minute, live.alerts),
+      windows: numberOf(detections, minute),
+      detections: numberOf(detections),
+      customers: numberOf(detections, access, usage),
+      jobs: numberOf(jobs.list()),
+      role: numberOf(live.role),
+    };
+  },
   overview: readStatus,
   trends: readTrends,
   windows: readWindowMap,
   window: readWindow,
-  files,
+  files(sources: Sources, { query }: Read) {
+    const asked = readParameters(query, FILE_PARAMETERS);
+    const wanted = { outcomes: asked.outcome, export: asked.export, part: asked.name, before: asked.after };
+    const page = filesPage(sources.detections(), wanted);
+    return { files: page.files.map(fileDocument), next: page.next === null ? null : `${page.next}` };
+  },
   customers: readCustomers,
   'detections/live': readLive,
   'detections/search': readSearch,
   'detections/one': readOne,
-  'history/audit': audit,
+  /** The audit trail, the newest first. */
+  'history/audit'({ access }: Sources, { query }: Read) {
+    const { from, to, after, words } = readParameters(query, AUDIT_PARAMETERS);
+    const span = { from: from ?? undefined, to: to ?? undefined };
+    const { changes: trail, damage: warning } = readTrail(access(), span);
+    const sought = words?.toLowerCase() ?? '';
+    const wanted = trail.filter((change) => JSON.stringify(change).toLowerCase().includes(sought));
+    // `next` is an index in these, which only grow at their end.
+    const end = after ?? wanted.length;
+    const start = Math.max(0, end - ENTRIES_MAX);
+    return { entries: wanted.slice(start, end).reverse(), next: start === 0 ? null : `${start}`, warning };
+  },
   jobs: ({ jobs }: Sources) => ({ jobs: jobs.list() }),
-  manual: manualTopics,
-  'manual/topic': manualTopic,
+  /** The topics of the manual; with `search`, those that contain every word, with the text around the first hit. */
+  manual(_: Sources, { query }: Read) {
+    const { search } = readParameters(query, { search: ANY_TEXT });
+    const words = (search ?? '').slice(0, SEARCH_CHARACTERS_MAX).toLowerCase().split(/\s+/).filter(Boolean);
+    const topics = TOPICS.flatMap((topic) => {
+      const markdown = markdownOf(topic);
+      const lower = `${topic.title} ${markdown}`.toLowerCase();
+      if (!words.every((word) => lower.includes(word))) return [];
+      return [{ ...topic, excerpt: excerptOf(markdown, words[0]) }];
+    });
+    return { topics };
+  },
+  /** `?name=alerts` */
+  'manual/topic'(_: Sources, { query }: Read) {
+    const asked = readParameters(query, { name: ANY_TEXT });
+    const topic = TOPICS.find(({ name }) => name === asked.name);
+    if (topic === undefined) throw new Refused('not_found', 'There is no such topic of the manual.');
+    return { ...topic, html: manualHtml(markdownOf(topic), topic.name) };
+  },
 };
-const READER_OF = new Map<string, Reader>(Object.entries(READERS));
+const READER_OF = new Map<string, (sources: Sources, asked: Read) => unknown>(Object.entries(READERS));
 
 /** @returns JSON text; @throws Refused */
 export async function read(sources: Sources, asked: Read): Promise<string> {
   const reader = READER_OF.get(asked.path);
   if (reader === undefined) throw new Refused('not_found', `There is no /console/${asked.path}.`);
   return JSON.stringify(await reader(sources, asked));
-}
-
-/** A number for each topic: it differs when the views of that topic must be read again. Consoles ask every second. */
-function changes(sources: Sources) {
-  const { folder, live, jobs, nowMs } = sources;
-  const [detections, access] = [sources.detections, sources.access].map(stateOf);
-  const usage = statSync(folder.usage, { throwIfNoEntry: false })?.mtimeMs;
-  const minute = Math.floor(nowMs / MINUTE_MS);
-  const numberOf = (...parts: unknown[]) => crc32(JSON.stringify(parts));
-  return {
-    overview: numberOf(detections, access, usage, minute, live.alerts),
-    windows: numberOf(detections, minute),
-    detections: numberOf(detections),
-    customers: numberOf(detections, access, usage),
-    jobs: numberOf(jobs.list()),
-    role: numberOf(live.role),
-  };
 }
 
 /** Differs when another connection has committed, by SQLite's `data_version`. Whoever reads a view reports errors. */
@@ -75,59 +121,6 @@ function stateOf(open: () => Database): unknown {
   } catch (error) {
     return reasonOf(error);
   }
-}
-
-const FILE_PARAMETERS = {
-  outcome: list(ANY_TEXT),
-  export: ANY_TEXT,
-  name: ANY_TEXT,
-  after: integer(0, Number.MAX_SAFE_INTEGER),
-};
-
-function files(sources: Sources, { query }: Read) {
-  const asked = readParameters(query, FILE_PARAMETERS);
-  const wanted = { outcomes: asked.outcome, export: asked.export, part: asked.name, before: asked.after };
-  const page = filesPage(sources.detections(), wanted);
-  return { files: page.files.map(fileDocument), next: page.next === null ? null : `${page.next}` };
-}
-
-const ENTRIES_MAX = 50;
-
-const AUDIT_PARAMETERS = {
-  from: END,
-  to: END,
-  after: integer(0, Number.MAX_SAFE_INTEGER),
-  /** A part of an entry, as JSON, in any case: of a user, a command, an id. */
-  words: ANY_TEXT,
-};
-
-/** The audit trail, the newest first. */
-function audit({ access }: Sources, { query }: Read) {
-  const { from, to, after, words } = readParameters(query, AUDIT_PARAMETERS);
-  const span = { from: from ?? undefined, to: to ?? undefined };
-  const { changes: trail, damage: warning } = readTrail(access(), span);
-  const sought = words?.toLowerCase() ?? '';
-  const wanted = trail.filter((change) => JSON.stringify(change).toLowerCase().includes(sought));
-  // `next` is an index in these, which only grow at their end.
-  const end = after ?? wanted.length;
-  const start = Math.max(0, end - ENTRIES_MAX);
-  return { entries: wanted.slice(start, end).reverse(), next: start === 0 ? null : `${start}`, warning };
-}
-
-const SEARCH_CHARACTERS_MAX = 100;
-const EXCERPT_CHARACTERS = 120;
-
-/** The topics of the manual; with `search`, those that contain every word, with the text around the first hit. */
-function manualTopics(_: Sources, { query }: Read) {
-  const { search } = readParameters(query, { search: ANY_TEXT });
-  const words = (search ?? '').slice(0, SEARCH_CHARACTERS_MAX).toLowerCase().split(/\s+/).filter(Boolean);
-  const topics = TOPICS.flatMap((topic) => {
-    const markdown = markdownOf(topic);
-    const lower = `${topic.title} ${markdown}`.toLowerCase();
-    if (!words.every((word) => lower.includes(word))) return [];
-    return [{ ...topic, excerpt: excerptOf(markdown, words[0]) }];
-  });
-  return { topics };
 }
 
 function excerptOf(markdown: string, word: string | undefined): string {
@@ -141,12 +134,4 @@ function excerptOf(markdown: string, word: string | undefined): string {
   const around = plain.slice(from, from + EXCERPT_CHARACTERS);
   const begun = from === 0 ? around : around.slice(around.indexOf(' ') + 1);
   return (from + EXCERPT_CHARACTERS < plain.length ? begun.slice(0, begun.lastIndexOf(' ')) : begun).trim();
-}
-
-/** `?name=alerts` */
-function manualTopic(_: Sources, { query }: Read) {
-  const asked = readParameters(query, { name: ANY_TEXT });
-  const topic = TOPICS.find(({ name }) => name === asked.name);
-  if (topic === undefined) throw new Refused('not_found', 'There is no such topic of the manual.');
-  return { ...topic, html: manualHtml(markdownOf(topic), topic.name) };
 }

@@ -1,5 +1,5 @@
 /** What was read, delivered and asked for over 24 hours, 7 or 90 days (api.ts): the curves of the overview. */
-import { type Account, listAccounts } from '../../auth/accounts.ts';
+import { listAccounts } from '../../auth/accounts.ts';
 import { listKeys } from '../../auth/keys.ts';
 import { listSubscriptions } from '../../auth/subscriptions.ts';
 import { type ExportName, perExport } from '../../detection/content-type.ts';
@@ -35,14 +35,8 @@ export const APPLIED_FILES = `
   WHERE outcome = 'applied' AND finished_at >= :from AND export IS NOT NULL
   GROUP BY step, export`;
 
-interface Step {
-  readonly step: number;
-  readonly export: ExportName;
-  readonly created: number;
-  readonly updated: number;
-  /** Milliseconds; null: only backfills. */
-  readonly late: number | null;
-}
+/** `late`: milliseconds; null: only backfills. */
+type Step = { step: number; export: ExportName; created: number; updated: number; late: number | null };
 
 /** `?days=7`: in steps, the oldest first. */
 export function readTrends(sources: Sources, { query }: Read) {
@@ -80,7 +74,6 @@ function exportSteps(db: Database, { stepMs, starts }: Steps, fromMs: number) {
     const own = new Map(applied.filter((step) => step.export === name).map((step) => [step.step, step]));
     const steps = starts.map((start) => own.get(start / stepMs));
     return {
-      /** New detections in each step. */
       created: steps.map((step) => step?.created ?? 0),
       updated: steps.map((step) => step?.updated ?? 0),
       /** From the end of a window to the end of its first reading, on average; null where nothing was read. */
@@ -115,13 +108,12 @@ function keySteps(sources: Sources, steps: Steps, hours: ReadonlyMap<string | nu
 }
 
 /** Where a key was at the end of each step. @param hours its counts, oldest first */
-function marksOf({ stepMs, starts }: Steps, hours: readonly HourCounts[], nowMs: number): Mark[] {
-  return starts.map((start) => {
+const marksOf = ({ stepMs, starts }: Steps, hours: readonly HourCounts[], nowMs: number): Mark[] =>
+  starts.map((start) => {
     const atMs = Math.min(start + stepMs, nowMs);
     const last = hours.findLast(({ hour, position }) => position !== undefined && hour * HOUR_MS < atMs);
     return { atMs, position: last?.position ?? null };
   });
-}
 
 function requestsOf(steps: Steps, hours: readonly HourCounts[]) {
   const counted = (of: 'requests' | 'refused') =>
@@ -155,21 +147,19 @@ const CUSTOMERS_MAX = 6;
 export function customerRows(detections: Database, access: Database, times: readonly number[]) {
   type Last = { readonly subscription_id: number; readonly place: number | null };
   const lastPlaces = detections.prepare<[number], Last>(LAST_PLACES);
-  const rowsAt = (time: number) => {
+  const steps = times.map((time) => {
     const places = lastPlaces.all(positionBefore(detections, time, NONE_RECENT) ?? Number.MAX_SAFE_INTEGER);
     return Map.groupBy(places, ({ subscription_id }) => subscription_id);
-  };
-  const steps = times.map(rowsAt);
+  });
   const subscriptions = Map.groupBy(listSubscriptions(access), ({ account_id }) => account_id);
-  const entryOf = ({ id, name }: Account) => {
-    const own = subscriptions.get(id) ?? [];
-    const totals = steps.map((places) =>
-      sum(own.flatMap((one) => places.get(one.id) ?? []).map(({ place }) => sequenceOf(place ?? 0))),
-    );
-    return { id, name, rows: totals.slice(1).map((total, at) => total - (totals[at] ?? 0)) };
-  };
   return listAccounts(access)
-    .map(entryOf)
+    .map(({ id, name }) => {
+      const own = subscriptions.get(id) ?? [];
+      const totals = steps.map((places) =>
+        sum(own.flatMap((one) => places.get(one.id) ?? []).map(({ place }) => sequenceOf(place ?? 0))),
+      );
+      return { id, name, rows: totals.slice(1).map((total, at) => total - (totals[at] ?? 0)) };
+    })
     .filter(({ rows }) => sum(rows) > 0)
     .sort((a, b) => sum(b.rows) - sum(a.rows))
     .slice(0, CUSTOMERS_MAX);

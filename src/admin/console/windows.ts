@@ -37,17 +37,16 @@ export async function readWindowMap(sources: Sources) {
   const to = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
   const from = to - DAYS * DAY_MS;
   const states = await readStates(sources, from, to);
-  const mapOf = (name: ExportName) => ({
-    enabled: config.exports[name].enabled,
-    /** A {@link WindowLetter} each, or `h`: a file of it is held. */
-    windows: states[name].map(({ letter, held }) => (held ? 'h' : letter)).join(''),
-    rows: states[name].map(({ rows }) => rows),
-  });
   return {
     at: formatMs(nowMs),
     /** Midnight (UTC) at the beginning of the map. */
     from: formatMs(from),
-    exports: perExport(mapOf),
+    exports: perExport((name) => ({
+      enabled: config.exports[name].enabled,
+      /** A {@link WindowLetter} each, or `h`: a file of it is held. */
+      windows: states[name].map(({ letter, held }) => (held ? 'h' : letter)).join(''),
+      rows: states[name].map(({ rows }) => rows),
+    })),
     /** Windows that are failed, missing, abandoned, late or held, the newest first, at most 1000 an export. */
     open: EXPORT_NAMES.flatMap((name) =>
       states[name].filter(({ letter, held }) => OPEN.includes(letter) || held).slice(-OPEN_MAX),
@@ -62,10 +61,9 @@ async function readStates(sources: Sources, from: number, to: number) {
   const held = await heldIn(sources);
   // After the wait: it may have been made anew meanwhile.
   const db = sources.detections();
-  return perExport((name) => {
-    const known = { isEnabled: config.exports[name].enabled, held };
-    return windowStates(db, { export: name, from, to }, known, nowMs);
-  });
+  return perExport((name) =>
+    windowStates(db, { export: name, from, to }, { isEnabled: config.exports[name].enabled, held }, nowMs),
+  );
 }
 
 function openWindow(state: WindowState) {

@@ -17,9 +17,7 @@ const LINES = Array.from({ length: HEIGHT }, (_, y) => (y < (HEIGHT * 2) / 3 ? S
 export function samplePhoto(id: number): Buffer {
   const turn = (2 * Math.PI * (id % COLOURS)) / COLOURS;
   const colour = (light: number) =>
-    [0, 1, 2].map((rgb) =>
-      Math.round(255 * light * (0.65 + 0.35 * Math.cos(turn + (2 * Math.PI * rgb) / 3))),
-    );
+    [0, 1, 2].map((at) => Math.round(255 * light * (0.65 + 0.35 * Math.cos(turn + (2 * Math.PI * at) / 3))));
   const palette = Buffer.from([...colour(0.75), ...colour(0.35)]);
   const picture = [chunk('PLTE', palette), chunk('IDAT', deflateSync(Buffer.concat(LINES)))];
   return Buffer.concat([SIGNATURE, chunk('IHDR', HEADER), ...picture, chunk('IEND', Buffer.alloc(0))]);

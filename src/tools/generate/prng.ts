@@ -43,7 +43,6 @@ function createPrng(key: Buffer, first: number, second: number) {
   const unit = () => uint32() / 4294967296;
   /** The next integer from 0 to `count` - 1. */
   const below = (count: number) => Math.floor(unit() * count);
-  /** True with the given probability. */
   const chance = (probability: number) => unit() < probability;
 
   /** One element; the list must not be empty. */

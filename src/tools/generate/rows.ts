@@ -85,13 +85,13 @@ const QUERIES = [
  * of the export format.
  */
 export function* exportRows(options: RowsOptions): Generator<SampleRow, void, undefined> {
-  const { seed, exportName, rows, windows = 1 } = options;
+  const { seed, exportName, windowStartMs, rows, subscriptions, windows = 1 } = options;
   const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
-  const watching = options.subscriptions.filter(({ content_types }) => content_types.includes(contentType));
+  const watching = subscriptions.filter(({ content_types }) => content_types.includes(contentType));
   if (watching.length === 0) return;
   const draw = createDraws(`${contentType} ${seed}`);
   const ids = watching.map(({ id }) => id);
-  const firstWindow = options.windowStartMs / WINDOW_MS;
+  const firstWindow = windowStartMs / WINDOW_MS;
   for (let window = 0; window < windows; window += 1) {
     const slots = Math.floor((rows * (window + 1)) / windows) - Math.floor((rows * window) / windows);
     for (let slot = 0; slot < slots; slot += 1)
@@ -166,6 +166,7 @@ const foundAt = (draw: Draws, window: number, slot: number): number =>
  */
 function sourceOf(draw: Draws, contentType: ContentType, window: number, number: number) {
   const isText = contentType === 'text';
+  const kind = isText ? 'story' : 'photo';
   const published = window - 1 - skewed(draw('item age', window, number), ITEM_AGE_WINDOWS_MAX);
   const prng = draw('item', published, number);
   const publishedAt = formatSeconds(published * WINDOW_SECONDS + prng.below(WINDOW_SECONDS));
@@ -174,9 +175,7 @@ function sourceOf(draw: Draws, contentType: ContentType, window: number, number:
   const sentences = 3 + prng.below(prng.chance(0.1) ? 120 : 40);
   const isCounted = prng.chance(0.9);
   const columns = {
-    source_id: prng.chance(0.04)
-      ? null
-      : `urn:newsml:${SAMPLE_HOST}:${day}:${isText ? 'story' : 'photo'}-${id}`,
+    source_id: prng.chance(0.04) ? null : `urn:newsml:${SAMPLE_HOST}:${day}:${kind}-${id}`,
     source_published_at: prng.chance(0.04) ? null : publishedAt,
     ...(isText
       ? {

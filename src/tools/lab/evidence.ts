@@ -1,13 +1,11 @@
 /** What the lab's exam observes of a client: its requests from the report of the lab, its ends, and its copy. */
 import type { RequestRecord } from './report.ts';
 
-/** The client was killed, or ended by itself, after the request with this number. It was then started again. */
-export interface Moment {
-  readonly kind: 'killed' | 'ended';
-  readonly after: number;
-  /** Exit code of a client that ended by itself; null: unknown. */
-  readonly code: number | null;
-}
+/**
+ * The client was killed, or ended by itself with an exit code (null: unknown), after the request with this number. It was
+ * then started again.
+ */
+export type Moment = Readonly<{ kind: 'killed' | 'ended'; after: number; code: number | null }>;
 
 /** What the command prints that prints the copy. `versions`: the highest of each id; `repeated`: ids of several lines. */
 export type Copied = Readonly<{ versions: ReadonlyMap<string, number>; repeated: ReadonlySet<string> }>;
@@ -36,12 +34,7 @@ export class Evidence {
   /** Detections that were delivered right before a kill. */
   readonly atKills = new Set<string>();
   /** A detection of which a lower version was delivered, and the copy's then (null: none); null: not tried. */
-  lower: {
-    readonly id: string;
-    readonly delivered: number;
-    readonly stored: number;
-    readonly copied: number | null;
-  } | null = null;
+  lower: Readonly<{ id: string; delivered: number; stored: number; copied: number | null }> | null = null;
 }
 
 /** Two requests in a row. */

@@ -27,12 +27,28 @@ export const RULES = {
   takes_versions: [
     'takes any higher version',
     'client-guide: What to store; client-guide: Follow the stream',
-    withCopy('restored', higherLeft),
+    // A restore raises versions by 1,000. What was wrong before it is the matter of other rules.
+    withCopy('restored', ({ versions, expected }, { copy }) =>
+      [...expected].flatMap(([id, version]) => {
+        const copied = versions.get(id);
+        const wasRight = copy?.versions.get(id) === copy?.expected.get(id);
+        if (copied === version || !wasRight) return [];
+        return violation(`${id} has version ${copied}, though version ${version} was delivered`);
+      }),
+    ),
   ],
   right_copy: [
     'ends with the right copy',
     'client-guide: Follow the stream; client-guide: Test your client',
-    withCopy('copy', wrongCopy),
+    withCopy('copy', ({ versions, expected }, { atKills, lower }) =>
+      [...expected].flatMap(([id, version]) => {
+        const copied = versions.get(id);
+        if (copied === version || (copied === undefined && atKills.has(id))) return [];
+        if (id === lower?.id && copied === lower.copied) return [];
+        const has = copied === undefined ? 'is missing' : `has version ${copied}`;
+        return violation(`${id} ${has}, expected version ${version}`);
+      }),
+    ),
   ],
 } as const satisfies Record<string, Rule>;
 
@@ -91,24 +107,4 @@ function lowerTaken(_: Compared, { lower }: Evidence): Result {
   const has = copied === null ? 'does not have it' : `has version ${copied}`;
   const came = `version ${stored} came first, then ${delivered} again`;
   return [violation(`${id}: ${came}, and the copy ${has}`)];
-}
-
-/** A restore raises versions by 1,000. What was wrong before it is the matter of other rules. */
-function higherLeft({ versions, expected }: Compared, { copy }: Evidence): Result {
-  return [...expected].flatMap(([id, version]) => {
-    const copied = versions.get(id);
-    const wasRight = copy?.versions.get(id) === copy?.expected.get(id);
-    if (copied === version || !wasRight) return [];
-    return violation(`${id} has version ${copied}, though version ${version} was delivered`);
-  });
-}
-
-function wrongCopy({ versions, expected }: Compared, { atKills, lower }: Evidence): Result {
-  return [...expected].flatMap(([id, version]) => {
-    const copied = versions.get(id);
-    if (copied === version || (copied === undefined && atKills.has(id))) return [];
-    if (id === lower?.id && copied === lower.copied) return [];
-    const has = copied === undefined ? 'is missing' : `has version ${copied}`;
-    return violation(`${id} ${has}, expected version ${version}`);
-  });
 }

@@ -27,11 +27,7 @@ export const OF_REQUESTS = {
   waits_as_told: ['waits as long as Retry-After says', ERRORS, shortWaits],
   doubles_waits: ['waits twice as long each time', ERRORS, steadyWaits],
   outlasts_allowance: ['waits for the daily allowance of the next day', ERRORS, allowanceExits],
-  keeps_cursor: [
-    'continues with the cursor of the last complete page, also after a restart',
-    STORE,
-    wrongCursors,
-  ],
+  keeps_cursor: ['continues with the cursor of the last complete page, also after a restart', STORE, jumps],
   follows_has_more: ['calls again at once while has_more is true', FOLLOW, unfollowed],
   finishes_periods: [
     'reads a period to its last page, also after a restart',
@@ -98,10 +94,9 @@ function endsInError(evidence: Evidence, isAfter: (code: string | null) => boole
 }
 
 function shortWaits(evidence: Evidence): Result {
-  const told = pairs(evidence.requests, evidence).filter(
-    ({ request: { status, retry_after }, isRestarted }) =>
-      (status === 429 || status === 503) && retry_after !== null && !isRestarted,
-  );
+  const isTold = ({ request: { status, retry_after }, isRestarted }: Pair) =>
+    (status === 429 || status === 503) && retry_after !== null && !isRestarted;
+  const told = pairs(evidence.requests, evidence).filter(isTold);
   const found = told.flatMap(({ request: { number, status, retry_after }, next, ms }) => {
     if (ms >= (retry_after ?? 0) * SECOND_MS - ROUNDING_MS) return [];
     const what = `came ${seconds(ms)} after a ${status} with Retry-After ${retry_after}`;
@@ -130,7 +125,7 @@ function steadyWaits(evidence: Evidence): Result {
   return tested(found, isMet, 'three errors in a row did not reach the client');
 }
 
-function wrongCursors(evidence: Evidence): Result {
+function jumps(evidence: Evidence): Result {
   const all = chains(evidence);
   const found = all.flatMap(({ request, next, isKilled, isRestarted }) => {
     const start = startOf(next);
@@ -179,8 +174,7 @@ function unfinishedPeriods(evidence: Evidence): Result {
   if (pages.length === 0) return notTested('the client reads no periods');
   const found = [...Map.groupBy(pages, filtersOf).values()].flatMap((walk) => {
     const last = walk.findLast(({ parameters }) => parameters.cursor !== undefined);
-    if (last === undefined || walk.some((request) => request.has_more === false && isGoodPage(request)))
-      return [];
+    if (last === undefined || walk.some((page) => page.has_more === false && isGoodPage(page))) return [];
     const detail = `it did not read the period from ${last.parameters.from} on after request ${last.number}`;
     return violation(detail, last.number);
   });
@@ -191,9 +185,8 @@ function unfinishedPeriods(evidence: Evidence): Result {
 function repeated400(evidence: Evidence): Result {
   const { requests, invalidAfter, unauthorizedAfter } = evidence;
   if (invalidAfter === null) return NOT_REACHED;
-  const own = requests.filter(
-    ({ number }) => number > invalidAfter && number <= (unauthorizedAfter ?? Number.POSITIVE_INFINITY),
-  );
+  const last = unauthorizedAfter ?? Number.POSITIVE_INFINITY;
+  const own = requests.filter(({ number }) => number > invalidAfter && number <= last);
   const refused = own.filter(({ endpoint, status }) => endpoint === 'listChanges' && status === 400);
   const found = pairs(refused, evidence).flatMap(({ request, next, isRestarted }) => {
     if (isRestarted || JSON.stringify(request.parameters) !== JSON.stringify(next.parameters)) return [];
@@ -207,15 +200,13 @@ function repeated400(evidence: Evidence): Result {
 function repeated401(evidence: Evidence): Result {
   const { requests, unauthorizedAfter } = evidence;
   if (unauthorizedAfter === null) return NOT_REACHED;
-  const tokens = requests.filter(({ endpoint }) => endpoint === 'createToken');
+  const tokens = requests.filter(({ endpoint, status }) => endpoint === 'createToken' && status === 200);
   const calls = requests.filter(({ endpoint }) => endpoint !== 'createToken');
   const isRefused = ({ request, isRestarted }: Pair) => request.status === 401 && !isRestarted;
   const found = pairs(calls, evidence).flatMap((pair, index, all) => {
     if (!isRefused(pair)) return [];
     const { request, next } = pair;
-    const isNew = tokens.some(
-      ({ number, status }) => status === 200 && number > request.number && number < next.number,
-    );
+    const isNew = tokens.some(({ number }) => number > request.number && number < next.number);
     const before = all[index - 1];
     if (isNew && (before === undefined || !isRefused(before))) return [];
     const what = `repeats what request ${request.number} was refused with 401`;

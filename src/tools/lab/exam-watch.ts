@@ -36,98 +36,91 @@ const NEWER = Number.MAX_SAFE_INTEGER;
 export class Unfinished extends Error {}
 
 type Reported = ReturnType<Report['read']>;
+type Condition = (requests: RequestRecord[]) => boolean | Promise<boolean>;
 
-export class Watch {
-  readonly options: ExamOptions;
-  readonly seen = new Evidence();
+export type Watch = ReturnType<typeof createWatch>;
+
+export function createWatch({ ask, client, copy, patienceMs }: ExamOptions) {
+  const seen = new Evidence();
+  seen.isRestarted = client !== null;
+  seen.hasCopy = copy !== null;
   /** Number of the last request before the exam. */
-  #first = 0;
+  let first = 0;
   /** The filters of the client's first page; null: it has read no page yet. */
-  #filters: string | null = null;
+  let filters: string | null = null;
   /** Number of the request for the last page that the client read after a change. */
-  #lastPage = 0;
-  /** The cursor that the client had when it had caught up. */
-  cursor: string | null = null;
+  let lastPage = 0;
   /** Number of the last request when the clock went on. */
-  #pacedAt = 0;
+  let pacedAt = 0;
 
-  constructor(options: ExamOptions) {
-    this.options = options;
-    this.seen.isRestarted = options.client !== null;
-    this.seen.hasCopy = options.copy !== null;
-  }
-
-  async begin(): Promise<void> {
-    this.#first = this.#pacedAt = await this.last();
+  async function begin(): Promise<void> {
+    first = pacedAt = await lastNumber();
   }
 
   /** Adds a fault of requests for changes, unless it names another endpoint. @returns its id */
-  async fault(spec: FaultSpec): Promise<string> {
-    const added = { endpoint: 'listChanges', ...spec };
-    return (await this.options.ask<{ id: string }>('fault add', added)).id;
-  }
+  const addFault = async (spec: FaultSpec): Promise<string> =>
+    (await ask<{ id: string }>('fault add', { endpoint: 'listChanges', ...spec })).id;
 
   /**
    * Waits until every fault has fired, and the client then has everything: it read a page with has_more false that it
    * asked for from now on, or it waits for a change.
+   * @returns the cursor that the client then has
    */
-  async caughtUp(): Promise<void> {
-    const last = await this.last();
+  async function caughtUp(): Promise<string | null> {
+    let cursor: string | null = null;
+    const last = await lastNumber();
     // A client that waits has asked before. Only the newest requests are read again and again.
-    const after = this.#filters === null ? 0 : await this.lastAnswered();
-    await this.until('it did not read on to a page with has_more false', after, async (requests) => {
-      const faults = await this.options.ask<{ endpoint: string; left: number }[]>('fault list', {});
+    const after = filters === null ? 0 : await lastAnswered();
+    await until('it did not read on to a page with has_more false', after, async (requests) => {
+      const faults = await ask<{ endpoint: string; left: number }[]>('fault list', {});
       if (faults.some(({ endpoint, left }) => endpoint === 'listChanges' && left > 0)) return false;
-      const page = this.followed(requests).at(-1);
+      const page = followed(requests).at(-1);
       if (page === undefined) return false;
       const { number, has_more, fault, waits, parameters, cursor_given } = page;
       const isRead = number > last && has_more === false && fault === null && isGoodPage(page);
       if (!isRead && !waits) return false;
-      this.#lastPage = waits ? number - 1 : number;
-      this.cursor = waits ? (parameters.cursor ?? null) : cursor_given;
+      lastPage = waits ? number - 1 : number;
+      cursor = waits ? (parameters.cursor ?? null) : cursor_given;
       return true;
     });
+    return cursor;
   }
 
   /** Until it asks again a client may still be storing its last page. One that ended by itself is started again. */
-  askedAgain(): Promise<void> {
-    const isAgain = (requests: RequestRecord[]) => this.followed(requests).length > 0;
-    return this.until('it did not ask again after its last page', this.#lastPage, isAgain);
-  }
+  const askedAgain = () =>
+    until('it did not ask again after its last page', lastPage, (requests) => followed(requests).length > 0);
 
   /** Requests for changes with the filters of the client's first page: other filters are other streams. */
-  followed(requests: readonly RequestRecord[]): RequestRecord[] {
+  function followed(requests: readonly RequestRecord[]): RequestRecord[] {
     const changes = requests.filter(({ endpoint }) => endpoint === 'listChanges');
-    const first = changes.find(isGoodPage);
-    if (first !== undefined) this.#filters ??= filtersOf(first);
-    return changes.filter((change) => filtersOf(change) === this.#filters);
+    const page = changes.find(isGoodPage);
+    if (page !== undefined) filters ??= filtersOf(page);
+    return changes.filter((change) => filtersOf(change) === filters);
   }
 
   /** Waits for a certain request for changes. @param after only requests with greater numbers */
-  asks(after: number, isIt: (request: RequestRecord) => boolean): Promise<void> {
-    return this.until('it did not ask for changes', after, (requests) =>
+  const asks = (after: number, isIt: (request: RequestRecord) => boolean) =>
+    until('it did not ask for changes', after, (requests) =>
       requests.some((request) => request.endpoint === 'listChanges' && isIt(request)),
     );
-  }
 
   /** Kills the client and starts it again, unless the user runs it. */
-  async restart(): Promise<void> {
-    await this.kill();
-    this.options.client?.start();
+  async function restart(): Promise<void> {
+    await kill();
+    client?.start();
   }
 
-  async kill(): Promise<void> {
-    const { client } = this.options;
-    if (client === null || (await this.noteEnd())) return;
+  async function kill(): Promise<void> {
+    if (client === null || (await noteEnd())) return;
     await client.kill();
-    this.seen.moments.push({ kind: 'killed', after: await this.last(), code: null });
+    seen.moments.push({ kind: 'killed', after: await lastNumber(), code: null });
   }
 
   /** Records an end of the client. @returns whether it ended by itself */
-  async noteEnd(): Promise<boolean> {
-    const code = this.options.client?.takeEnd();
+  async function noteEnd(): Promise<boolean> {
+    const code = client?.takeEnd();
     if (code === undefined) return false;
-    this.seen.moments.push({ kind: 'ended', after: await this.last(), code });
+    seen.moments.push({ kind: 'ended', after: await lastNumber(), code });
     return true;
   }
 
@@ -136,22 +129,21 @@ export class Watch {
    * @param after only requests with greater numbers
    * @throws Unfinished when the patience is over
    */
-  async until(what: string, after: number, holds: (requests: RequestRecord[]) => boolean | Promise<boolean>) {
-    const { client, patienceMs } = this.options;
+  async function until(what: string, after: number, holds: Condition): Promise<void> {
     const untilMs = performance.now() + patienceMs;
     let startMs = 0;
     while (performance.now() < untilMs) {
-      const requests = await this.#report(Math.max(after, this.#first));
+      const requests = await report(Math.max(after, first));
       if (await holds(requests)) return;
       if (client?.isRunning === false && performance.now() >= startMs) {
-        await this.noteEnd();
+        await noteEnd();
         client.start();
         startMs = performance.now() + START_AGAIN_MS;
       }
       const last = requests.at(-1)?.number ?? 0;
-      if (last >= this.#pacedAt + REQUESTS_A_MINUTE) {
-        this.#pacedAt = last;
-        await this.options.ask('clock', { advance: '1m' });
+      if (last >= pacedAt + REQUESTS_A_MINUTE) {
+        pacedAt = last;
+        await ask('clock', { advance: '1m' });
       }
       await sleep(POLL_MS);
     }
@@ -159,24 +151,24 @@ export class Watch {
   }
 
   /** The client's requests since the beginning of the exam. */
-  all(): Promise<RequestRecord[]> {
-    return this.#report(this.#first);
-  }
+  const all = () => report(first);
 
-  async #report(after: number): Promise<RequestRecord[]> {
-    const { requests } = await this.options.ask<Reported>('report', { after });
+  async function report(after: number): Promise<RequestRecord[]> {
+    const { requests } = await ask<Reported>('report', { after });
     return requests.filter(({ endpoint, user_agent }) => endpoint !== null && user_agent !== EXAMINER);
   }
 
   /** Number of the last request. */
-  async last(): Promise<number> {
-    return (await this.options.ask<Reported>('report', { after: NEWER })).requests_total;
-  }
+  const lastNumber = async (): Promise<number> =>
+    (await ask<Reported>('report', { after: NEWER })).requests_total;
 
   /** Number of the last request before those that are not answered yet. */
-  async lastAnswered(): Promise<number> {
-    const last = await this.last();
-    const open = (await this.all()).find(({ status, number }) => status === null && number <= last);
+  async function lastAnswered(): Promise<number> {
+    const last = await lastNumber();
+    const open = (await all()).find(({ status, number }) => status === null && number <= last);
     return open === undefined ? last : open.number - 1;
   }
+
+  const waits = { until, asks, askedAgain, caughtUp };
+  return { seen, begin, addFault, followed, all, lastNumber, lastAnswered, restart, kill, noteEnd, ...waits };
 }

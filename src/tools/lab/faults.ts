@@ -19,53 +19,49 @@ const FAULTS_MAX = 1000;
 const NO_EFFECTS = ['endpoint', 'times', 'after', 'retry_after', 'retry_after_date', 'pages'];
 const EFFECTS = Object.keys(membersOf('fault add')).filter((name) => !NO_EFFECTS.includes(name));
 
-export class Faults {
-  #armed: Fault[] = [];
-  #added = 0;
+export function createFaults() {
+  let armed: readonly Fault[] = [];
+  let added = 0;
 
-  /** @throws Refused `invalid_request` for members that contradict each other */
-  add(spec: FaultSpec): Fault {
-    check(spec);
-    if (this.#armed.length >= FAULTS_MAX)
-      throw failed(`there are ${FAULTS_MAX} faults; remove some with: wirewatch lab fault clear`);
-    this.#added += 1;
-    const fault = { id: `f${this.#added}`, spec, fired: 0, seen: 0 };
-    this.#armed.push(fault);
-    return fault;
-  }
+  const list = () =>
+    armed.map(({ id, spec, fired, seen }) => ({ id, ...spec, fired, seen, left: leftOf({ spec, fired }) }));
 
-  /** @returns the fault of a request to an endpoint; null: none */
-  next(endpoint: string): Fault | null {
-    for (const fault of this.#armed) {
-      const { spec } = fault;
-      if (leftOf(fault) === 0 || (spec.endpoint !== undefined && spec.endpoint !== endpoint)) continue;
-      fault.seen += 1;
-      if (fault.seen <= (spec.after ?? 0)) continue;
-      fault.fired += 1;
+  return {
+    list,
+    /** @throws Refused `invalid_request` for members that contradict each other */
+    add(spec: FaultSpec): Fault {
+      check(spec);
+      if (armed.length >= FAULTS_MAX)
+        throw failed(`there are ${FAULTS_MAX} faults; remove some with: wirewatch lab fault clear`);
+      added += 1;
+      const fault = { id: `f${added}`, spec, fired: 0, seen: 0 };
+      armed = [...armed, fault];
       return fault;
-    }
-    return null;
-  }
-
-  /** @param id null: all. @returns what was removed, as in the list. @throws Refused `not_found` */
-  remove(id: string | null) {
-    const isMeant = (fault: { readonly id: string }) => id === null || fault.id === id;
-    const removed = this.list().filter(isMeant);
-    if (id !== null && removed.length === 0)
-      throw new Refused('not_found', `there is no fault ${id}. List them with: wirewatch lab fault list`);
-    this.#armed = this.#armed.filter((fault) => !isMeant(fault));
-    return removed;
-  }
-
-  list() {
-    return this.#armed.map((fault) => {
-      const { id, spec, fired, seen } = fault;
-      return { id, ...spec, fired, seen, left: leftOf(fault) };
-    });
-  }
+    },
+    /** @returns the fault of a request to an endpoint; null: none */
+    next(endpoint: string): Fault | null {
+      for (const fault of armed) {
+        const { endpoint: own = endpoint, after = 0 } = fault.spec;
+        if (leftOf(fault) === 0 || own !== endpoint) continue;
+        fault.seen += 1;
+        if (fault.seen <= after) continue;
+        fault.fired += 1;
+        return fault;
+      }
+      return null;
+    },
+    /** @param id null: all. @returns what was removed, as in the list. @throws Refused `not_found` */
+    remove(id: string | null) {
+      const removed = list().filter((fault) => id === null || fault.id === id);
+      if (id !== null && removed.length === 0)
+        throw new Refused('not_found', `there is no fault ${id}. List them with: wirewatch lab fault list`);
+      armed = armed.filter((fault) => id !== null && fault.id !== id);
+      return removed;
+    },
+  };
 }
 
-const leftOf = ({ spec, fired }: Fault) => (spec.times ?? 1) - fired;
+const leftOf = ({ spec, fired }: Pick<Fault, 'spec' | 'fired'>) => (spec.times ?? 1) - fired;
 
 /** The error code of a fault; null for the answer of a proxy, and for a fault that is not an error. */
 export function codeOf({ status, code }: FaultSpec): string | null {

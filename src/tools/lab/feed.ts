@@ -182,8 +182,7 @@ export function createFeed(seed: string, config: Config, parts: () => LabParts) 
 }
 
 /** The start of the window that ended last, epoch milliseconds. */
-export const newestEndedWindow = (nowMs: number): number =>
-  Math.floor(nowMs / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
+export const newestEndedWindow = (nowMs: number) => Math.floor(nowMs / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
 
 /** The newest window that had ended at a time before now. */
 const endedBefore = (age: string) => newestEndedWindow(now() - (parseDuration(age) ?? 0));

@@ -89,10 +89,8 @@ export function interveneIn({ exchange, fault, record, baseUrl, dailyRows }: Beg
   }
 
   /** The value of Retry-After: seconds, or the date by the lab's clock (RFC 9110, section 10.2.3). */
-  function retryAfter(seconds: number): string {
-    const isDate = spec.retry_after_date === true;
-    return isDate ? new Date(now() + seconds * SECOND_MS).toUTCString() : `${seconds}`;
-  }
+  const retryAfter = (seconds: number) =>
+    spec.retry_after_date === true ? new Date(now() + seconds * SECOND_MS).toUTCString() : `${seconds}`;
 
   async function sendBody(answer: Answer, whole: Buffer, closing: boolean): Promise<void> {
     const body = whole.subarray(0, truncate ?? whole.length);

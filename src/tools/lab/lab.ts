@@ -12,6 +12,7 @@ import { answerRequest, OPERATIONS_PATH, send } from '../../admin/operation-requ
 import { type AskLab, problem } from '../../admin/thread-messages.ts';
 import type { LabJoined, LabParts } from '../../appliance.ts';
 import { getAccount } from '../../auth/accounts.ts';
+import type { Doing } from '../../auth/actor.ts';
 import { noteOperation } from '../../auth/audit.ts';
 import { openAccess } from '../../auth/open-access.ts';
 import { listSubscriptions } from '../../auth/subscriptions.ts';
@@ -32,14 +33,12 @@ import { type Database, writing } from '../../store/database.ts';
 import type { InstallationKind } from '../../store/installation.ts';
 import { formatMs, parseDuration } from '../../time.ts';
 import { SAMPLE_ACCOUNT } from '../generate/rows.ts';
-import { type Fault, Faults } from './faults.ts';
+import { createFaults, type Fault } from './faults.ts';
 import { createFeed, type Feed } from './feed.ts';
 import { interveneIn } from './lab-request.ts';
 import { Report } from './report.ts';
 
-type Acts = {
-  readonly [Name in LabName]: (values: ValuesOf<MembersOf<Name>>, operation: AskLab['operation']) => unknown;
-};
+type Acts = { readonly [Name in LabName]: (values: ValuesOf<MembersOf<Name>>, operation: Doing) => unknown };
 
 const ASKER = { way: 'api', by: { actor: 'test' }, mayAct: true, isValid: () => true } as const;
 const NOT_HERE =
@@ -50,7 +49,7 @@ const LOST_POSITIONS = 1_000_000;
 
 export function createLab(seed: string, config: Config, kind: InstallationKind) {
   const feed = createFeed(seed, config, running);
-  const faults = new Faults();
+  const faults = createFaults();
   const requests = new Report();
   const started_at = formatMs(now());
   let parts: LabParts | null = null;
@@ -62,7 +61,7 @@ export function createLab(seed: string, config: Config, kind: InstallationKind) 
     return parts;
   }
 
-  function withAccess<Result>(operation: AskLab['operation'], use: (db: Database) => Result): Result {
+  function withAccess<Result>(operation: Doing, use: (db: Database) => Result): Result {
     using db = openAccess(config.dataFolder, { kind, operation });
     return use(db);
   }
@@ -127,9 +126,8 @@ export function createLab(seed: string, config: Config, kind: InstallationKind) 
   };
 
   /** @param values have come through threads */
-  function act<Name extends LabName>(name: Name, { values, operation }: AskLab): unknown {
-    return acts[name](readMembers(membersOf(name), values), operation);
-  }
+  const act = <Name extends LabName>(name: Name, { values, operation }: AskLab): unknown =>
+    acts[name](readMembers(membersOf(name), values), operation);
 
   /** Changes the request for a shorter page, or into that for the page before. @returns null if there is none */
   function redirected(fault: Fault, exchange: Exchange, endpoint: string | null): Fault | null {
@@ -221,8 +219,7 @@ function isRead(name: LabName, values: object): boolean {
  * Whether an operation on the port of the API, which needs no session, comes from this machine, under a host name that the
  * public DNS cannot have (a web page could have its own name resolve to this machine), and from no page of another origin.
  */
-function isOwn(request: IncomingMessage): boolean {
-  const { socket, headers } = request;
+function isOwn({ socket, headers }: IncomingMessage): boolean {
   const isLocal = isLoopback(normalAddress(socket.remoteAddress ?? '') ?? '');
-  return isLocal && isHostAccepted(headers.host, []) && !isForeign(request);
+  return isLocal && isHostAccepted(headers.host, []) && !isForeign({ headers });
 }

@@ -39,13 +39,11 @@ export interface Difference {
 const OWN_ADDRESS = /^.*(\/photos\/\d+\?signature=.*)$/;
 const NOT_COMPARED = new Set(['event', 'last_scored_at', 'exported_at']);
 
-/** A row of the copy. `due`: a period contains it by now; `ahead`: not yet; `not_read`: the key does not read its stream. */
-interface Own {
-  readonly version: number;
-  readonly state: 'due' | 'ahead' | 'not_read';
-  /** SHA-256 of the compared members. */
-  readonly digest: string;
-}
+/**
+ * A row of the copy. `due`: a period contains it by now; `ahead`: not yet; `not_read`: the key does not read its stream.
+ * `digest`: SHA-256 of the compared members.
+ */
+type Own = Readonly<{ version: number; state: 'due' | 'ahead' | 'not_read'; digest: string }>;
 
 /** @throws Refused `failed` for a copy or an answer that cannot be read */
 export async function compareCopy(work: Work) {

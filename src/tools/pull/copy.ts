@@ -84,8 +84,7 @@ export function openSqliteCopy(path: string, isRead: boolean): Copy {
   const db = isRead ? openDatabase(path, 'inspect') : openDatabase(path, 'write', SCHEMA);
   return {
     position() {
-      type State = { readonly cursor: string | null; readonly notes: string };
-      const row = db.prepare<[], State>('SELECT cursor, notes FROM state').get();
+      const row = db.prepare<[], { cursor: unknown; notes: string }>('SELECT cursor, notes FROM state').get();
       return checkPosition(Position, { ...Object(parseJson(row?.notes ?? '')), cursor: row?.cursor }, path);
     },
     store: (rows, { cursor, ...notes }) =>

@@ -150,31 +150,25 @@ export async function catchUp(work: Work, waitSeconds: number): Promise<boolean>
 }
 
 /** The periods of a full copy, stream by stream, each from the current month back. */
-export function stepsOf(start: Start): Step[] {
-  return readStreams(start).flatMap(({ oldest, ...stream }) =>
-    oldest === undefined
-      ? []
-      : monthsBack(utcDay(start.dateMs), oldest).map((month) => ({ ...stream, ...month })),
+export const stepsOf = (start: Start): Step[] =>
+  readStreams(start).flatMap(({ oldest, ...stream }) =>
+    monthsBack(utcDay(start.dateMs), oldest).map((month) => ({ ...stream, ...month })),
   );
-}
 
 /** The streams that the key reads. `oldest`: the day on which records begin; undefined if there are none. */
-export function readStreams({ me }: Start) {
-  return me.subscriptions.flatMap(({ id: subscription_id, content_types, data_starts }) =>
+export const readStreams = ({ me }: Start) =>
+  me.subscriptions.flatMap(({ id: subscription_id, content_types, data_starts }) =>
     CONTENT_TYPES.filter((type) => content_types.includes(type)).map((content_type) => {
-      const oldest = data_starts[content_type]?.slice(0, 10);
-      return { subscription_id, content_type, oldest };
+      return { subscription_id, content_type, oldest: data_starts[content_type]?.slice(0, 10) };
     }),
   );
-}
 
-export const streamName = ({ subscription_id, content_type }: Stream): string =>
-  `${subscription_id} ${content_type}`;
+export const streamName = ({ subscription_id, content_type }: Stream) => `${subscription_id} ${content_type}`;
 
-/** Months as `YYYY-MM-DD` in UTC, newest first. @param newest a day @param oldest the day on which records begin */
-function monthsBack(newest: string, oldest: string): { from: string; to: string }[] {
+/** Months as `YYYY-MM-DD` in UTC, newest first. @param newest a day @param oldest as of {@link readStreams} */
+function monthsBack(newest: string, oldest: string | undefined): { from: string; to: string }[] {
   const months = [];
-  for (let to = newest; to >= oldest; ) {
+  for (let to = newest; oldest !== undefined && to >= oldest; ) {
     const first = `${to.slice(0, 8)}01`;
     months.push({ from: first < oldest ? oldest : first, to });
     to = utcDay(Date.parse(first) - DAY_MS);

@@ -99,8 +99,7 @@ test('a kill may lose the page in progress, and no more; a normal end loses noth
 });
 
 test('requests with other filters form other chains', () => {
-  const other = { parameters: { since: 'T', content_type: 'text' } };
-  assertGrade(null, requestsOf({}, other, { cursor: 'c1' }));
+  assertGrade(null, requestsOf({}, { parameters: { since: 'T', content_type: 'text' } }, { cursor: 'c1' }));
 });
 
 test('has_more is followed at once', () => {
@@ -188,8 +187,7 @@ test('a rule without an occasion to break it is not tested', () => {
   const cut = (has_more: boolean) =>
     gradesOf(requestsOf({ fault: 'f1', complete: false, has_more }, {})).get('keeps_cursor')?.outcome;
   assert.deepEqual([cut(false), cut(true)], ['not_tested', 'passed'], 'only a page with Link can tell');
-  const asked = gradesOf(requestsOf({ endpoint: 'getMe' }, {}));
-  assert.equal(asked.get('notices_gaps')?.outcome, 'passed');
+  assert.equal(gradesOf(requestsOf({ endpoint: 'getMe' }, {})).get('notices_gaps')?.outcome, 'passed');
 });
 
 test('a copy that was not read has its reason', () => {

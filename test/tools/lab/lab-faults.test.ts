@@ -64,8 +64,7 @@ for (const [spec, status, code, hasRate, wait = null, target = START] of [
     const asked = target.replace('ID', data[0].id);
     const id = await fault(spec);
     const { headers, body, ...answer } = await checked(asked);
-    assert.equal(answer.status, status);
-    assert.equal(headers.get('x-wirewatch-lab'), id);
+    assert.deepEqual([answer.status, headers.get('x-wirewatch-lab')], [status, id]);
     assert.match(body.type, new RegExp(`/errors/${code}$`));
     assert.equal(body.request_id, headers.get('x-request-id'));
     assert.equal(headers.has('ratelimit-limit'), hasRate);
@@ -119,8 +118,7 @@ test("502 and 504 look like a proxy's", async () => {
   for (const status of [502, 504]) {
     const id = await fault({ status });
     const response = await lab.get('/v1/me');
-    assert.equal(response.status, status);
-    assert.equal(response.headers.get('content-type'), 'text/html');
+    assert.deepEqual([response.status, response.headers.get('content-type')], [status, 'text/html']);
     assert.equal(response.headers.get('x-request-id'), null);
     assert.equal(response.headers.get('x-wirewatch-lab'), id);
     assert.match(await response.text(), new RegExp(`<h1>${status} `));
@@ -256,8 +254,7 @@ test('the report has every request, with its faults', async () => {
   assert.equal(next.parameters.cursor, page.next_cursor);
   assert.deepEqual([nowhere.endpoint, nowhere.path, nowhere.status], [null, '/v1/nothing', 404]);
   assert.ok(Date.parse(read.at) > 0 && Date.parse(read.real_at) > 0 && read.finished_at >= read.at);
-  const later = await lab.control('report', { after: read.number });
-  assert.equal(later.requests.length, 2);
+  assert.equal((await lab.control('report', { after: read.number })).requests.length, 2);
 });
 
 test('a page whose since is too old by now is not delivered twice', async () => {

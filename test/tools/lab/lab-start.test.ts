@@ -103,8 +103,7 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
       for (const command of ['lab', 'demo']) {
         const there = names(data);
         const refused = `is not empty and not a folder of "wirewatch ${command}", which would delete what is in it`;
-        const run = await runBeside([command, '--data', data, '--port', '0']);
-        assertFailed(run, 78, new RegExp(refused));
+        assertFailed(await runBeside([command, '--data', data, '--port', '0']), 78, new RegExp(refused));
         assert.deepEqual(names(data), there);
       }
     assert.equal(readFileSync(join(filled, 'thesis.txt'), 'utf8'), 'the only copy');

@@ -184,8 +184,7 @@ test('accepts lines of another client: the highest version of each, members in a
     assert.equal((await compared(folder, mine, '--format', 'ndjson')).equal, true);
     assert.ok(!existsSync(`${mine}.place`) && !existsSync(`${mine}.lock`), 'no file may be created');
     writeFileSync(mine, lines.filter((line) => !line.includes(idOf(at(6)))).join(''));
-    const later = await compared(folder, mine, '--format', 'ndjson', '--since', upToDate);
-    assert.equal(later.equal, false);
+    assert.equal((await compared(folder, mine, '--format', 'ndjson', '--since', upToDate)).equal, false);
     const left = await compared(folder, mine, '--format', 'ndjson', '--since', since);
     assert.deepEqual([left.equal, left.changed_since], [true, 1]);
     writeFileSync(mine, `${lines[0]}{"id":"t.7001.1.1"}\n`);

@@ -104,11 +104,8 @@ test('without --full a new copy starts at --since, by default now', async () => 
     assert.equal(first.stderr, '');
     assert.match(first.stdout, /Run the same command again/);
     assert.deepEqual(copyIn(into), await served());
-    const { stderr } = await succeedBeside(args('--since', SINCE));
-    assert.match(
-      stderr,
-      /^wirewatch: \S+copy continues where it stopped; --since is only for a new copy\.\n$/,
-    );
+    const { stderr: told } = await succeedBeside(args('--since', SINCE));
+    assert.match(told, /^wirewatch: \S+copy continues where it stopped; --since is only for a new copy\.\n$/);
   });
   await inOwnFolder(async (into, args) => {
     const { stdout } = await succeedBeside(args());
