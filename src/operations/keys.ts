@@ -19,6 +19,9 @@ const ID = required(
   value(readId, { hint: 'key id: the 12 characters after "_live_"', placeholder: 'id', isSecret: true }),
 );
 
+/** The key itself comes last, once. */
+const withoutKey = ({ key: _, ...shown }: { readonly key: string }) => documentText(shown);
+
 export const KEYS = [
   act('key create', {
     summary: 'create a key. It is shown only once',
@@ -175,11 +178,6 @@ export const KEYS = [
     },
   }),
 ];
-
-/** The key itself comes last, once. */
-function withoutKey({ key: _, ...shown }: { readonly key: string }): string {
-  return documentText(shown);
-}
 
 /** How long an old key remains valid beside its new one, in milliseconds. */
 function readOverlap(text: string): Reading<number> {

@@ -34,6 +34,11 @@ const PROBLEMS: Readonly<Record<number, string>> = {
   503: 'The databases cannot be read or written now.',
 };
 
+const json = (schema: object) => ({ 'application/json': { schema } });
+const body = (schema: object, required = true) => ({ required, content: json(schema) });
+const answer = (description: string, schema: object) => ({ description, content: json(schema) });
+const refer = (kind: 'schemas' | 'responses', name: string) => ({ $ref: `#/components/${kind}/${name}` });
+
 export function adminDocument() {
   return {
     openapi: '3.1.1',
@@ -103,16 +108,4 @@ export function membersSchema({ members }: Pick<Operation, 'members'>): TSchema 
     return [name, isRequired ? described : Type.Optional(described)] as const;
   });
   return Type.Object(Object.fromEntries(properties), { additionalProperties: false });
-}
-
-function body(schema: object, required = true) {
-  return { required, content: { 'application/json': { schema } } };
-}
-
-function answer(description: string, schema: object) {
-  return { description, content: { 'application/json': { schema } } };
-}
-
-function refer(kind: 'schemas' | 'responses', name: string) {
-  return { $ref: `#/components/${kind}/${name}` };
 }

@@ -141,11 +141,8 @@ export function readSearch(sources: Sources, { query }: Read): DetectionsPage {
 
 function countIn(db: Database, streams: readonly StoredStream[], period: Period): DetectionsPage['total'] {
   const ordinals = JSON.stringify(streams.map(({ ordinal }) => ordinal));
-  const rows =
-    db
-      .prepare<unknown[], number>(COUNT_DETECTIONS)
-      .pluck()
-      .get({ ordinals, ...period }) ?? 0;
+  const count = db.prepare<unknown[], number>(COUNT_DETECTIONS).pluck();
+  const rows = count.get({ ordinals, ...period }) ?? 0;
   return { rows, or_more: rows === COUNTED_MAX };
 }
 

@@ -54,13 +54,10 @@ export function nextNumber({ drop, writer }: Ingest): number {
 /** A file's future path in the drop folder: neither in use nor promised to another file. */
 export function chooseDestination(files: Ingest, outcome: FileOutcome, name: string, number: number): string {
   const isPutAside = outcome === 'failed' || outcome === 'refused';
-  const folder = isPutAside ? outcome : join('archive', utcDay(files.now()));
-  let destination = join(folder, shortName(name));
+  const below = isPutAside ? outcome : join('archive', utcDay(files.now()));
+  let destination = join(below, shortName(name));
   for (let again = 0; !isFree(files, destination); again += 1)
-    destination = join(
-      folder,
-      numberedName(shortName(name), again === 0 ? `${number}` : `${number}.${again}`),
-    );
+    destination = join(below, numberedName(shortName(name), `${number}${again === 0 ? '' : `.${again}`}`));
   return destination;
 }
 
