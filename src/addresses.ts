@@ -24,11 +24,7 @@ export function normalAddress(text: string): string | null {
 /** Whether the text is an address, or a network in CIDR notation; without a zone. */
 export const isAddressOrNetwork = (text: string): boolean => parseNetwork(text) !== null;
 
-/** Whether an address is in a list of addresses and networks, such as `['10.0.0.0/8', '::1']`. */
-export const isAddressListed = (list: readonly string[], address: string): boolean =>
-  createAddressList(list)(address);
-
-/** Does what {@link isAddressListed} does, with the list parsed once for many addresses. */
+/** @returns whether an address is in a list of addresses and networks, such as `['10.0.0.0/8', '::1']` */
 export function createAddressList(list: readonly string[]): (address: string) => boolean {
   // A wide IPv6 network, such as ::/0, must not contain IPv4 addresses: a BlockList would match both.
   const [ipv4, ipv6] = [new BlockList(), new BlockList()];

@@ -3,7 +3,7 @@
  * cannot be read; then 403 for the account, then for the address. The rate limit comes before {@link requireScope}.
  */
 import { timingSafeEqual } from 'node:crypto';
-import { isAddressListed } from '../addresses.ts';
+import { createAddressList } from '../addresses.ts';
 import { Refused } from '../refused.ts';
 import type { AccessReader, StoredKey } from './access-reader.ts';
 import { hashKey, hasKeyForm, parseKey } from './key-form.ts';
@@ -88,6 +88,6 @@ export function whyNotUsable(stored: StoredKey, address: string): string | null 
   if (stored.account.suspended_at !== null)
     return 'The account is suspended. Its keys work again when the operator resumes it.';
   const allowed = stored.allow_addresses;
-  const isRefused = allowed.length > 0 && !isAddressListed(allowed, address);
+  const isRefused = allowed.length > 0 && !createAddressList(allowed)(address);
   return isRefused ? `This key cannot be used from the address ${address}.` : null;
 }

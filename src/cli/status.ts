@@ -17,10 +17,10 @@ const once = commandOf(STATUS);
 export const register = defineCommand({
   ...once,
   options: [DROP_OPTION, new Option('--watch', 'refresh the screen until you press Ctrl-C')],
-  run: (values, command, given) =>
-    command.opts<{ watch?: boolean }>().watch === true
-      ? watchStatus(command)
-      : once.run(values, command, given),
+  run(values, command, given) {
+    const { watch = false } = command.opts<{ watch?: boolean }>();
+    return watch ? watchStatus(command) : once.run(values, command, given);
+  },
 });
 
 async function watchStatus(command: Command): Promise<never> {

@@ -1,15 +1,13 @@
 /** Detection ids. */
 import { CONTENT_TYPES, type ContentType, type StreamName, streamName, TYPE_RULES } from './content-type.ts';
 
+/** @param letter that of the content type, or a class of letters */
+export const detectionIdPattern = (letter: string) => `^${letter}${'\\.(0|[1-9][0-9]{0,14})'.repeat(3)}$`;
+
 const LETTERS = CONTENT_TYPES.map((type) => TYPE_RULES[type].id_letter).join('');
 export const DETECTION_ID_PATTERN = detectionIdPattern(`[${LETTERS}]`);
 
 const DETECTION_ID = new RegExp(DETECTION_ID_PATTERN);
-
-/** @param letter that of the content type, or a class of letters */
-export function detectionIdPattern(letter: string): string {
-  return `^${letter}${'\\.(0|[1-9][0-9]{0,14})'.repeat(3)}$`;
-}
 
 export const formatDetectionId = (type: ContentType, subscription: number, source: number, article: number) =>
   `${TYPE_RULES[type].id_letter}.${subscription}.${source}.${article}`;

@@ -8,8 +8,8 @@ import { formatMs } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { type Commit, LOG_FORMAT, type Mark, type Operation, type SegmentHeader } from './format.ts';
 import { chainChecksum, type EntryPart, encodeFrame } from './frame.ts';
-import type { Tail } from './log-reader.ts';
 import { segmentPath } from './segment.ts';
+import type { Tail } from './torn-end.ts';
 
 /** A segment is closed at the end of the first entry beyond this size. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;

@@ -46,9 +46,10 @@ import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark, readLogMarkOf } from '../store/log-mark.ts';
 import { type ApplyOptions, applyAfter, bytesAfter } from './apply-log.ts';
 import type { Commit, Mark } from './format.ts';
-import { entriesAfter, findTail, type Place, placeOf, type Tail, trustTail } from './log-reader.ts';
+import { entriesAfter, type Place, placeOf } from './log-reader.ts';
 import { logWriter } from './log-writer.ts';
 import { tidyLog } from './segment.ts';
+import { findTail, type Tail, trustTail } from './torn-end.ts';
 
 /** How a log is read in which an entry counts once the copy has it. */
 export interface Decisions {

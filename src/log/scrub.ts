@@ -27,9 +27,10 @@ import { LOGGED_TABLES, logApplier } from './apply-log.ts';
 import { endedStreams } from './detection-rows.ts';
 import { columnsOf } from './effects.ts';
 import type { Commit } from './format.ts';
-import { entriesAfter, findTail } from './log-reader.ts';
+import { entriesAfter } from './log-reader.ts';
 import { type ScrubFindings, type ScrubResult, scrubFindings } from './scrub-findings.ts';
 import { bytesOf, listSegments } from './segment.ts';
+import { findTail } from './torn-end.ts';
 
 export interface SteppedWork {
   /** Called between short steps: lets other work run, and throws to end this. */

@@ -4,8 +4,9 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, write
 import { basename, join } from 'node:path';
 import { after, test } from 'node:test';
 import { compactStopped } from '../../src/log/compact.ts';
-import { entriesAfter, findTail } from '../../src/log/log-reader.ts';
+import { entriesAfter } from '../../src/log/log-reader.ts';
 import { listSegments, SegmentReader } from '../../src/log/segment.ts';
+import { findTail } from '../../src/log/torn-end.ts';
 import { readLogMarkOf } from '../../src/store/log-mark.ts';
 import { placeOf } from '../../src/store/stream-place.ts';
 import { assertSameContent, changeDetections, contentOfDetections } from '../support/database-content.ts';

@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findTail } from '../../src/log/log-reader.ts';
+import { findTail } from '../../src/log/torn-end.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';

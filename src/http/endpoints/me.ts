@@ -37,6 +37,9 @@ import type { Service } from '../service.ts';
 /** A client with two keys must not get the cached answer of the other one. */
 const VARY = ['Vary', 'Authorization'];
 
+const byContentType = (schema: TSchema, description: string): TSchema =>
+  closed({ text: Type.Optional(schema), image: Type.Optional(schema) }, description);
+
 export const ME: KeyedRoute = {
   path: '/v1/me',
   method: 'GET',
@@ -166,10 +169,6 @@ export const ME: KeyedRoute = {
     return { status: 200, body: JSON.stringify(me), headers: VARY };
   },
 };
-
-function byContentType(schema: TSchema, description: string): TSchema {
-  return closed({ text: Type.Optional(schema), image: Type.Optional(schema) }, description);
-}
 
 /** What the key can read, without types whose export is switched off. */
 function dataOf({ detections, enabledContentTypes }: Service, { subscriptions }: Credential, nowMs: number) {

@@ -16,9 +16,9 @@ import {
   noteDecided,
 } from '../../../src/ingest/threads/decisions.ts';
 import type { Mark } from '../../../src/log/format.ts';
-import { findTail } from '../../../src/log/log-reader.ts';
 import { logWriter } from '../../../src/log/log-writer.ts';
 import { type Recovered, recoverDetections } from '../../../src/log/recover.ts';
+import { findTail } from '../../../src/log/torn-end.ts';
 import { reasonIfRefused } from '../../../src/refused.ts';
 import { writing } from '../../../src/store/database.ts';
 import { dataFolder } from '../../../src/store/folder.ts';

@@ -21,7 +21,7 @@ log/log-writer.ts | durability | an entry is durable before its transaction comm
   (file) => [-fsyncSync(file)-]{+undefined+}
 log/log-writer.ts | durability | the name of a new segment is synced
   [-syncFolder(folder);-]
-log/log-reader.ts | durability | a start relies only on synced data
+log/torn-end.ts | durability | a start relies only on synced data
   [-fsyncSync(target.fd);-]
 log/recover.ts | durability | a rebuilt database is synced before it gets its name
   [-syncFile(draft);-]
@@ -55,7 +55,7 @@ log/segment.ts | compact | a snapshot makes earlier segments obsolete
   || file.firstEntry >[- begin.firstEntry-]{+= 0+}
 log/log-reader.ts | log-entries | a log of another history is detected
   === mark.id ? 'known' : '[-foreign-]{+known+}'
-log/log-reader.ts | recovery-faults | damage is distinguished from a torn end
+log/torn-end.ts | recovery-faults | damage is distinguished from a torn end
   [-(isDoubtful && !mayBeDoubtful)-]{+false+}
 log/recover.ts | recovery-faults | a doubtful end does not count as a torn end
   if ([-isDoubtful-]{+last === null+})
@@ -236,7 +236,7 @@ auth/keys.ts | key-expiry | a rotated key works longer than the old one
 auth/credential-check.ts | every-endpoint | a suspended account is refused
   if ([-stored.account.suspended_at !== null-]{+false+})
 auth/credential-check.ts | every-endpoint | a key works only from its addresses
-  [-allowed.length > 0 && !isAddressListed(allowed, address)-]{+false+}
+  [-allowed.length > 0 && !createAddressList(allowed)(address)-]{+false+}
 auth/credential-check.ts | every-endpoint | a missing scope is refused
   [-if (credential.scopes.includes(scope)) -]return;
 auth/client-credentials.ts | token-refusal | a revoked key gets no token
