@@ -32,7 +32,8 @@ export async function* csvEntries(
   const unreadable: RawEntry[] = [];
   const { delimiter = ',', quote = '"', encoding = 'utf-8', header: names = null } = mapping?.csv ?? {};
   const isUtf8 = new TextDecoder(encoding).encoding === 'utf-8';
-  const lines = wholeLines(isUtf8 ? chunks : decodedChunks(chunks, encoding), isUtf8 ? 'UTF-8' : encoding);
+  const expectedText = isUtf8 ? 'UTF-8 text' : `${encoding} text`;
+  const lines = wholeLines(isUtf8 ? chunks : decodedChunks(chunks, encoding), expectedText);
   const blocks = async function* () {
     for await (const some of lines) {
       if (some.kind === 'lines') yield some.block;
@@ -40,7 +41,7 @@ export async function* csvEntries(
       else {
         const { line, expected, text } = some;
         const what_to_do = `If the file has another encoding, such as windows-1252, set csv = { encoding = "windows-1252" } in [exports.${exportName}].`;
-        const more = expected === 'UTF-8 text' ? { what_to_do } : {};
+        const more = isUtf8 && expected === expectedText ? { what_to_do } : {};
         return void unreadable.push(badFile(line, expected, text, more));
       }
     }

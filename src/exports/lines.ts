@@ -55,8 +55,8 @@ export async function* decodedChunks(chunks: AsyncIterable<Buffer>, encoding: st
 const REPLACEMENT = '\ufffd';
 const REPLACEMENT_BYTES = Buffer.from(REPLACEMENT).toString('latin1');
 
-/** Lines are counted from 1. Each block ends with a newline, except perhaps the last one of a file. */
-export async function* wholeLines(chunks: AsyncIterable<Buffer>, encoding = 'UTF-8'): AsyncGenerator<Lines> {
+/** Lines are counted from 1. Each block ends with a newline, except perhaps a file's last. @param text expected in errors */
+export async function* wholeLines(chunks: AsyncIterable<Buffer>, text = 'UTF-8 text'): AsyncGenerator<Lines> {
   let rest: Buffer[] = [];
   let restBytes = 0;
   let line = 1;
@@ -67,7 +67,7 @@ export async function* wholeLines(chunks: AsyncIterable<Buffer>, encoding = 'UTF
     const firstEnd = chunk.indexOf(NEWLINE);
     if (!isTooLong && restBytes + (firstEnd < 0 ? chunk.length : firstEnd) > LINE_BYTES_MAX) {
       const expected = `a line of at most ${grouped(LINE_BYTES_MAX)} bytes`;
-      const beginning = Buffer.concat([...rest, chunk]);
+      const beginning = Buffer.concat([...rest, chunk].map((one) => one.subarray(0, BEGINNING_BYTES)));
       yield { kind: 'bad', line, expected, text: beginning.toString('utf8', 0, BEGINNING_BYTES) };
       [rest, restBytes, isStart, isTooLong] = [[], 0, false, true];
     }
@@ -86,18 +86,18 @@ export async function* wholeLines(chunks: AsyncIterable<Buffer>, encoding = 'UTF
     let block = restBytes === 0 ? chunk.subarray(0, end) : Buffer.concat([...rest, chunk.subarray(0, end)]);
     if (isStart) block = withoutMark(block);
     isStart = false;
-    line = yield* decoded(block, line, encoding);
+    line = yield* decoded(block, line, text);
     rest = end === chunk.length ? [] : [chunk.subarray(end)];
     restBytes = chunk.length - end;
   }
   if (restBytes > 0) {
     const block = Buffer.concat(rest);
-    yield* decoded(isStart ? withoutMark(block) : block, line, encoding);
+    yield* decoded(isStart ? withoutMark(block) : block, line, text);
   }
 }
 
 /** @returns the number of the line after the block */
-function* decoded(block: Buffer, firstLine: number, encoding: string): Generator<Lines, number> {
+function* decoded(block: Buffer, firstLine: number, expected: string): Generator<Lines, number> {
   if (isUtf8(block)) {
     yield { kind: 'lines', first_line: firstLine, block };
     return firstLine + countNewlines(block);
@@ -109,7 +109,7 @@ function* decoded(block: Buffer, firstLine: number, encoding: string): Generator
     const bytes = block.subarray(at, end);
     yield isUtf8(bytes)
       ? { kind: 'lines', first_line: line, block: bytes }
-      : { kind: 'bad', line, expected: `${encoding} text`, text: bytes.toString('utf8') };
+      : { kind: 'bad', line, expected, text: bytes.toString('utf8') };
     at = end;
   }
   return line;

@@ -35,8 +35,10 @@ import { type ActiveKeys, followersOf, keysDocument, readActiveKeys } from './fo
 import type { Context } from './operation.ts';
 
 export type Status = Awaited<ReturnType<typeof readStatus>>;
-
-export type StatusSources = Omit<Context, 'isNew' | 'by' | 'change' | 'ingest' | 'promote' | 'running'>;
+export type StatusSources = Pick<
+  Context,
+  'folder' | 'kind' | 'config' | 'access' | 'detections' | 'live' | 'nowMs'
+>;
 
 const WAITING_SHOWN_MAX = 3;
 const HELD_SHOWN_MAX = 20;
